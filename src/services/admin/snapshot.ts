@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
-import type { Database } from '../../store/database/database.ts';
 import { rewriteErased } from '../../store/database/vacuum.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type AdminContext, noteBackup, refusal } from './context.ts';
@@ -116,13 +115,10 @@ type SnapshotFacts = {
   waitedMs: number;
 };
 
-type SnapshotOptions = {
-  database: Database;
+type SnapshotOptions = Pick<AdminContext, 'database' | 'now'> & {
   dataDir: string;
   /** Where to copy them: replaced if it is there. */
   folder: string;
-  /** Milliseconds since 1970. */
-  now: () => number;
   /** Called with the bytes of each file that was copied. */
   onBytes?: ((bytes: number) => void) | undefined;
 };

@@ -9,7 +9,7 @@ import { soughtValue } from '../../domain/answers/form-inputs.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
-import type { Database, Transaction } from '../../store/database/database.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import {
   type Erased,
   eraseEventsWith,
@@ -173,9 +173,7 @@ export type ErasurePlace = { formId: string; phase: (typeof phases)[number]; aft
 /** `formId` is empty for all forms; without a place it begins. */
 type Erasure = { projectId: string; value: string; formId: string; place: ErasurePlace | undefined };
 
-export type ErasureOptions = {
-  database: Database;
-  now: () => number;
+export type ErasureOptions = Pick<ServiceContext, 'database' | 'now'> & {
   /** Seconds before each attempt to tell webhooks of what is deleted. */
   schedule: readonly number[];
   /** Called with the form of what was removed. */

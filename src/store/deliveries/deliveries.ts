@@ -111,15 +111,12 @@ async function findNewest(
   { pending, finished }: { pending?: string; finished?: string },
 ): Promise<Summary[]> {
   const newest = 'order by id desc limit $2';
-  const parts = [
-    ...(pending === undefined ? [] : [` from delivery_queue where first_lease_until is null and ${pending}`]),
-    ...(pending === undefined
-      ? []
-      : [` from delivery_queue where first_lease_until is not null and ${pending}`]),
-  ].map((part) => `(select ${pendingColumns}${part} ${newest})`);
-  if (finished !== undefined) {
-    parts.push(`(select ${finishedColumns} from deliveries where ${finished} ${newest})`);
-  }
+  const leases = pending === undefined ? [] : ['null', 'not null'];
+  const selections = leases.map(
+    (lease) => `${pendingColumns} from delivery_queue where first_lease_until is ${lease} and ${pending}`,
+  );
+  if (finished !== undefined) selections.push(`${finishedColumns} from deliveries where ${finished}`);
+  const parts = selections.map((selection) => `(select ${selection} ${newest})`);
   const rows = await db.select(`select * from (${parts.join(' union all ')}) as found ${newest}`, params);
   return rows.map(toSummary);
 }
