@@ -105,14 +105,15 @@ export const exportTables = {
   forms: {
     table: 'forms',
     columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
-      owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum created_at updated_at`,
+      owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum key managed_by
+      created_at updated_at`,
     rows: 'forms',
     keys: ['id'],
     keysOf: 'project',
   },
   versions: {
     table: 'form_versions',
-    columns: 'id form_id number definition checksum contract created_at',
+    columns: 'id form_id number definition checksum contract breaking created_at',
     rows: 'form_versions',
     keys: ['number'],
   },

@@ -44,6 +44,17 @@ const calls: Record<string, Example> = {
     const { version } = await forms.publishFormVersion({ formId, definition });
     return byKey('form.published', version?.id, formId);
   },
+  'FormsService.applyForm': async ({ to, rpc, formId }) => {
+    const key = formId.replaceAll('_', '-');
+    await rpc.forms.updateForm({ formId, key }, rpc.owner);
+    const definition = { ...definitionOfForm, description: 'Another' };
+    const { version } = await createClient(FormsService, to).applyForm({ key, definition });
+    return byKey('form.published', version?.id, formId);
+  },
+  'FormsService.updateForm': async ({ to, formId }) => {
+    await createClient(FormsService, to).updateForm({ formId, managedBy: 'forms/' });
+    return byKey('form.updated', formId);
+  },
   'FormsService.archiveForm': async ({ to, formId }) => {
     await createClient(FormsService, to).archiveForm({ formId });
     return byKey('form.archived', formId);
