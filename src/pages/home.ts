@@ -9,7 +9,7 @@ import { assets, renderPage, rootOf, securityHeaders } from './layout.ts';
  */
 export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions): HandlePage {
   const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');
-  const places = destinations.filter(
+  const links = destinations.filter(
     ({ path }) => (docs || path !== 'docs') && (demo || path !== 'f/form_demo'),
   );
   return async ({ request, response }) => {
@@ -17,7 +17,7 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
     const body = html`<h1>${TITLE}</h1>
 <p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by e-mail, by signed webhook, or as a file.</p>
 <h2>Where to go</h2>
-<ul class="places">${places.map(
+<ul class="places">${links.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
 `,
     )}</ul>
