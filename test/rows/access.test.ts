@@ -31,6 +31,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['POST', '/v1/webhooks/:webhook/replay', 'webhooks:write', 'stays shut'],
   ['GET', '/v1/forms/:form/sessions', 'sessions:read', 'stays shut'],
   ['GET', '/v1/sessions/:session/agent-schema', 'sessions:read', 'stays shut'],
+  ['POST', '/v1/sessions/:session/decline', 'sessions:write', 'stays shut'],
   ['POST', '/v1/sessions/:session/cancel', 'sessions:write', 'stays shut'],
   ['GET', '/v1/forms', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form', 'forms:read', 'stays shut'],
