@@ -3,6 +3,7 @@ import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { hasBody } from '../admission/read-body.ts';
+import { formFileJsonSchema } from '../domain/definition/form-file.ts';
 import { failed, failureOf, refailed } from '../domain/errors/failure.ts';
 import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
@@ -53,8 +54,9 @@ export const routes: readonly Route[] = [
 export function createGateway(options: GatewayOptions): Router {
   const { baseUrl, pages, version, log } = options;
   const router = express.Router();
-  // Made at the first request for it, since it would slow down every start.
+  // Made at the first request for them, since they would slow down every start.
   let description: string | undefined;
+  let fileSchema: string | undefined;
 
   router.use(setHeaders);
   for (const [path, atPath] of byPath(routes)) {
@@ -76,6 +78,14 @@ export function createGateway(options: GatewayOptions): Router {
       response.setHeader('access-control-allow-origin', '*');
       description ??= JSON.stringify(describeApi(routes, { baseUrl, version }));
       response.type('application/json').end(description);
+    })
+    .all(otherMethod('GET, HEAD'));
+  router
+    .route('/schemas/form.json')
+    .get((_request, response) => {
+      response.setHeader('access-control-allow-origin', '*');
+      fileSchema ??= JSON.stringify(formFileJsonSchema());
+      response.type('application/schema+json').end(fileSchema);
     })
     .all(otherMethod('GET, HEAD'));
   router

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isEmailAddress } from '../addresses/email-address.ts';
+import type { Violation } from '../errors/violations.ts';
 import { textUpTo } from '../fields/text.ts';
 import { formLimits, secretLength } from '../limits/limits.ts';
 
@@ -66,6 +67,14 @@ export const deliverySchema = z
 
 /** Where submissions go, as people send it: a webhook may come with its secret. */
 export type DeliveryInput = z.output<typeof deliverySchema>;
+
+/** What is wrong with a form that nobody activates by mail, if its submissions would be mailed to nobody. */
+export function ownerProblems(further: readonly string[] | undefined, owner: string): Violation[] {
+  if (further === undefined || further.length > 0 || owner !== '') return [];
+  const message =
+    'Required: responses would be emailed to nobody. Name an owner, or addresses in delivery.to';
+  return [{ path: 'owner', code: 'invalid_type', message }];
+}
 
 /** Where submissions go. The secret of a webhook is never part of it. */
 export type Delivery = EmailDelivery | WebhookDelivery;

@@ -6,6 +6,7 @@ import {
   type GetAgentSchemaResponse,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
+import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/changes.ts';
@@ -20,7 +21,6 @@ import {
   emailBody,
   form,
   formId,
-  formNames,
   formStatus,
   listedForm,
   missingOf,

@@ -9,7 +9,6 @@ import {
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
-import { formKeyPattern, formLimits } from '../../domain/limits/limits.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
 import { jsonObject } from '../schemas.ts';
 
@@ -25,21 +24,6 @@ export const emailBody = z
     email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
   })
   .meta({ id: 'EmailInput' });
-
-/** What stands beside a definition: outside its JSON, versions and checksum. */
-export const formNames = {
-  key: z
-    .string()
-    .regex(formKeyPattern)
-    .exactOptional()
-    .describe('What names the form in files, unique in the project. Needs an API key.'),
-  managed_by: z
-    .string()
-    .min(1)
-    .max(formLimits.managedBy)
-    .exactOptional()
-    .describe('Who keeps the definition, such as a folder of files. Needs an API key.'),
-};
 
 const formFields = {
   id: formId,

@@ -9,6 +9,7 @@ import {
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
+import { formNames } from '../../domain/definition/form-file.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { change } from '../../http/changes.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
@@ -17,7 +18,7 @@ import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
 import { checkedDefinition, definitionBeside } from './definition-body.ts';
-import { definitionOf, form, formNames, webhookSecret } from './schemas.ts';
+import { definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 

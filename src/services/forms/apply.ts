@@ -2,6 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type ApplyFormRequest, ApplyOutcome } from '../../../gen/headlessforms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { ownerProblems } from '../../domain/definition/delivery.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { required } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
@@ -74,11 +75,8 @@ async function publishFirst(
 ): Promise<Applied> {
   const { delivery } = definition;
   const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
-  if (delivery.type === 'email' && further.length === 0 && owner === '') {
-    const message =
-      'Required: responses would be emailed to nobody. Name an owner, or addresses in delivery.to';
-    throw invalid([{ path: 'owner', code: 'invalid_type', message }]);
-  }
+  const problems = ownerProblems(delivery.type === 'email' ? further : undefined, owner);
+  if (problems.length > 0) throw invalid(problems);
   const form = draft ?? newKeyedForm(context, call, { definition, key, at });
   if (draft === null) {
     await insertForm(tx, form);
