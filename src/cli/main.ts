@@ -9,6 +9,9 @@ import { RefusedError, UsageError } from './terminal.ts';
 const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- replay ID… [--server URL] [--key KEY]
        npm run cli -- mcp [--server URL] [--key KEY]
+       npm run cli -- forms plan DIR [--prune] [--json] [--managed-by NAME]
+       npm run cli -- forms apply DIR [--yes] [--prune] [--allow-breaking] [--json] [--managed-by NAME]
+       npm run cli -- forms export DIR [--managed-by NAME]
        npm run cli -- admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke [--revoke-children | --keep-children] ID
@@ -38,6 +41,17 @@ of a form's submissions (form_…). The key needs the scope webhooks:write.
 mcp serves MCP by standard input and output, for agents that start a program in place of calling /mcp. The
 key's scopes decide which tools there are. npm prints lines of its own first unless told: npm run --silent.
 
+forms keeps forms as files of a folder, NAME.form.json or NAME.form.yaml: plan prints what would change and ends with
+0 for nothing, 2 for changes and 3 for changes that break something; apply does it; export writes what the service
+has. All take --server and --key. plan needs forms:read, apply also forms:publish (forms:write to archive), and export
+also webhooks:read.
+
+  --managed-by NAME  who keeps the forms (default: the folder's name)
+  --prune            archive forms that NAME keeps and that have no file
+  --yes              apply without a question
+  --allow-breaking   apply also what a form's compatibility refuses
+  --json             print the result as JSON
+
 admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
 asks the service that has the latter open. A new key alone goes to standard output.
 
@@ -63,6 +77,11 @@ const options = {
   server: { type: 'string', default: 'http://localhost:8080' },
   key: { type: 'string', default: process.env.KEY ?? '' },
   secret: { type: 'string' },
+  'managed-by': { type: 'string' },
+  prune: { type: 'boolean' },
+  yes: { type: 'boolean' },
+  'allow-breaking': { type: 'boolean' },
+  json: { type: 'boolean' },
 } as const;
 
 const commands: Commands<typeof options> = {
@@ -88,6 +107,9 @@ const commands: Commands<typeof options> = {
     takes: ['server', 'key'],
     run: (service) => bridgeMcp({ ...reached(service), input: process.stdin, output: process.stdout }),
   },
+  'forms plan': formsCommand('plan', ['prune', 'json']),
+  'forms apply': formsCommand('apply', ['prune', 'json', 'yes', 'allow-breaking']),
+  'forms export': formsCommand('export', []),
 };
 
 try {
@@ -103,7 +125,24 @@ try {
 } catch (error) {
   if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
   process.stderr.write(`${error.message}\n`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+  // Of the commands for forms, 2 means that there are changes.
+  process.exitCode = error instanceof UsageError && process.argv[2] !== 'forms' ? 2 : 1;
+}
+
+function formsCommand(
+  name: 'plan' | 'apply' | 'export',
+  flags: (keyof typeof options)[],
+): Commands<typeof options>[string] {
+  return {
+    takes: ['server', 'key', 'managed-by', ...flags],
+    needs: 1,
+    missing: 'Missing DIR: the folder with the files of the forms',
+    async run({ 'managed-by': managedBy, 'allow-breaking': allowBreaking, ...given }, folder = '') {
+      const { runFormsCommand } = await import('./forms/run.ts');
+      const command = { ...given, ...reached(given), folder, managedBy, allowBreaking };
+      process.exitCode = await runFormsCommand(name, command, { env: process.env, print, note });
+    },
+  };
 }
 
 function print(line: string): void {

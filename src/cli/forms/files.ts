@@ -1,0 +1,111 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { readFormFile } from '../../domain/definition/form-file.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import { formKeyPattern } from '../../domain/limits/limits.ts';
+import { RefusedError, reasonOf } from '../terminal.ts';
+
+/** The names of files that hold a form; what stands before is its key, unless the file has one. */
+const fileName = /^(.+)\.form\.(json|yaml|yml)$/;
+
+/**
+ * The forms of a folder, in the order of their files' names. `managedBy` keeps those that do not say who does.
+ *
+ * Throws a `RefusedError` that names each problem of each file by its line.
+ */
+export async function readFormFiles(folder: string, managedBy: string): Promise<FormFile[]> {
+  const names = await formFilesIn(folder);
+  if (names.length === 0) throw new RefusedError(`${folder}: No files named *.form.json or *.form.yaml`);
+  const read = await Promise.all(
+    names.map(async (name) => readForm(join(folder, name), await readFile(join(folder, name), 'utf8'))),
+  );
+  const forms = read.flatMap((each) =>
+    'problems' in each ? [] : [{ ...each, managedBy: each.managedBy ?? managedBy }],
+  );
+  const shared = forms.flatMap(({ key, problemAt }, index) => {
+    const first = forms.findIndex((form) => form.key === key);
+    return first === index
+      ? []
+      : [problemAt({ path: 'key', message: `${forms[first]?.path} has the key ${key}, too` })];
+  });
+  refuseAll([...read.flatMap((each) => ('problems' in each ? each.problems : [])), ...shared]);
+  return forms;
+}
+
+/** The names of the files of a folder that hold a form, sorted. Throws a `RefusedError` if it can't be read. */
+export async function formFilesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => fileName.test(name)).sort();
+  } catch (error) {
+    throw new RefusedError(`${folder}: ${reasonOf(error)}`);
+  }
+}
+
+/** Throws a `RefusedError` with all lines, if there are any. */
+export function refuseAll(problems: readonly string[]): void {
+  if (problems.length > 0) throw new RefusedError([...problems, 'Nothing was applied.'].join('\n'));
+}
+
+function readForm(path: string, text: string): FileRead {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const at = (offset: number, message: string) => {
+    const { line, col } = lines.linePos(offset);
+    return `${path}:${line}:${col}: ${message}`;
+  };
+  const problemAt: FormFile['problemAt'] = ({ path: place, message }) =>
+    at(offsetOf(document, place), place === '' ? message : `${place}: ${message}`);
+  if (document.errors.length > 0)
+    return { problems: document.errors.map(({ pos, message }) => at(pos[0], message)) };
+  let input: unknown;
+  try {
+    input = document.toJS();
+  } catch (error) {
+    return { problems: [at(0, reasonOf(error))] };
+  }
+  const form = readFormFile(input);
+  if (!form.ok) return { problems: form.violations.map(problemAt) };
+  const [, named = ''] = fileName.exec(path.slice(path.lastIndexOf('/') + 1)) ?? [];
+  const key = form.key ?? named;
+  if (formKeyPattern.test(key)) return { ...form, key, path, problemAt };
+  return {
+    problems: [
+      at(0, `The key ${key} needs 1 to 64 of a-z, 0-9, ".", "_" and "-": rename the file, or give "key"`),
+    ],
+  };
+}
+
+/** Where a dotted path leads in a document, or as far as it does: to the key of a property, or to an item. */
+function offsetOf(document: Document.Parsed, path: string): number {
+  let node: unknown = document.contents;
+  let offset = document.contents?.range[0] ?? 0;
+  for (const part of path === '' ? [] : path.split('.')) {
+    const inside = isAlias(node) ? node.resolve(document) : node;
+    const pair = isMap(inside)
+      ? inside.items.find(({ key }) => isScalar(key) && String(key.value) === part)
+      : undefined;
+    const target = isSeq(inside) ? inside.items[Number(part)] : pair?.key;
+    if (!isNode(target)) break;
+    offset = target.range?.[0] ?? offset;
+    node = pair === undefined ? target : pair.value;
+  }
+  return offset;
+}
+
+/** A form as a file has it. */
+export type FormFile = {
+  path: string;
+  key: string;
+  /** Empty: as it is. */
+  owner: string;
+  /** Empty: as it is. */
+  managedBy: string;
+  secretVariable: string | undefined;
+  definition: FormDefinition;
+  /** A problem at a path of the file's JSON, as a line for people. */
+  problemAt: (problem: Pick<Violation, 'path' | 'message'>) => string;
+};
+
+type FileRead = { problems: string[] } | (Omit<FormFile, 'managedBy'> & { managedBy: string | undefined });

@@ -1,0 +1,61 @@
+import { basename, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { RefusedError, reasonOf, type Terminal, UsageError } from '../terminal.ts';
+import { apply, plan } from './apply.ts';
+import { exportForms } from './export.ts';
+
+/** Runs a command on the forms of a folder. Returns its exit code. Throws a `RefusedError` where the service refuses. */
+export async function runFormsCommand(
+  name: 'plan' | 'apply' | 'export',
+  { folder, server, key, managedBy = basename(resolve(folder)), ...flags }: FormsCommand,
+  { env, print, note }: Omit<Terminal, 'now'>,
+): Promise<number> {
+  const { prune = false, yes = false, json = false, allowBreaking = false } = flags;
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${key}`);
+    return next(request);
+  };
+  const transport = createConnectTransport({
+    baseUrl: server,
+    httpVersion: '1.1',
+    interceptors: [authorize],
+  });
+  const client = createClient(FormsService, transport);
+  const options = { client, folder, managedBy, prune, json, env, print };
+  try {
+    if (name === 'plan') return await plan(options);
+    if (name === 'apply')
+      return await apply({ ...options, allowBreaking, confirm: yes ? async () => true : ask });
+    await exportForms({ ...options, server, note });
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ConnectError)) throw error;
+    throw new RefusedError(`${server}: ${reasonOf(error)}`);
+  }
+}
+
+/** Asks on standard error: standard output is for scripts to read. */
+async function ask(): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new UsageError('Nobody can be asked here: give --yes');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question('Apply these changes? [y/N] ')).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+/** `managedBy`: who keeps the forms; absent: the name of the folder. */
+type FormsCommand = {
+  folder: string;
+  server: string;
+  key: string;
+  managedBy?: string | undefined;
+  prune?: boolean | undefined;
+  yes?: boolean | undefined;
+  json?: boolean | undefined;
+  allowBreaking?: boolean | undefined;
+};
