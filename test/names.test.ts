@@ -39,7 +39,7 @@ const endingsOutOfUse: Record<string, string> = {
 
 /** Where `share` is right: for sharing a form, which the interface calls so, and for the column of the queue. */
 const isShareRight =
-  /^src\/(gateway|pages|services\/forms|services\/owners|domain\/definition|store\/deliveries)\//;
+  /^src\/(gateway|mcp|pages|services\/forms|services\/owners|domain\/definition|store\/deliveries)\//;
 
 /** Types of which there is one; others say whose they are, as `ReceiverAnswer` does. */
 const onlyOnce = ['Answer', 'Call'];

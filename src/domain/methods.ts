@@ -167,9 +167,13 @@ const submissions: MethodTable<typeof SubmissionsService> = {
 };
 
 const sessions: MethodTable<typeof SessionsService> = {
-  createSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.created') },
-  getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read') },
-  awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read') },
+  createSession: {
+    ...mayOpen('sessions:write', pageLimits.session),
+    audit: notes('session.created', 'form.created'),
+    size: messageLimits.definition,
+  },
+  getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
+  awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   getSessionAgentSchema: { ...needs('sessions:read'), audit: notes('session.read') },
   listSessions: { ...needs('sessions:read'), audit: notes('session.listed') },
   updateSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.changed') },

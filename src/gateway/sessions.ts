@@ -1,13 +1,18 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import {
+  type AwaitSessionResponse,
+  type CreateSessionResponse,
+  type GetSessionResponse,
   type Session,
   SessionSchema,
   SessionStatus,
   SessionsService,
 } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { violationsOf } from '../domain/errors/violations.ts';
 import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
 import { contextSchema, contextToJson, contextToMessage } from '../domain/sessions/context.ts';
+import { readSubject } from '../http/body.ts';
 import { provenance, readProvenance } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
@@ -33,40 +38,71 @@ const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with
 
 const { default: _, ...range } = sessionSeconds;
 
-const createSessionBody = z
+const sessionOptions = {
+  expires_in: seconds(sessionSeconds).exactOptional(),
+  prefill: jsonObject
+    .exactOptional()
+    .describe(
+      'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
+    ),
+  metadata: metadata.exactOptional(),
+  return_url: httpsUrl
+    .min(1)
+    .exactOptional()
+    .describe(
+      'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
+    ),
+  return_outcome: z
+    .boolean()
+    .exactOptional()
+    .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
+  context: contextSchema.exactOptional(),
+  allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
+  callback: z
+    .strictObject({
+      url: httpsUrl.describe('An HTTPS URL of a public host, without credentials.'),
+      secret: signingSecret.exactOptional(),
+      template: template
+        .exactOptional()
+        .describe('What the body is made by, as of a webhook; it may name only what the callback carries.'),
+    })
+    .meta({ id: 'CallbackInput' })
+    .exactOptional()
+    .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
+};
+
+const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
+
+const askBody = z
   .strictObject({
-    expires_in: seconds(sessionSeconds).exactOptional(),
-    prefill: jsonObject
+    form_id: z.string().exactOptional().describe('A published form.'),
+    definition: jsonObject
       .exactOptional()
       .describe(
-        'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
+        'Questions of your own, up to 20 fields, as in `FormDefinition` without `delivery`. `name`, `slug`, and the ' +
+          'fields’ `id` and `type` may be absent: a field is asked by its label.',
       ),
-    metadata: metadata.exactOptional(),
-    return_url: httpsUrl
+    schema: jsonObject
+      .exactOptional()
+      .describe(
+        'The same as a flat JSON Schema of the answer, as Zod and Pydantic write it: strings (also of the formats date, ' +
+          'date-time, email and uri), numbers, integers, booleans, enums, and arrays of an enum.',
+      ),
+    retention_days: z
+      .int()
       .min(1)
+      .max(3650)
       .exactOptional()
       .describe(
-        'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
+        'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +
+          'session. Default: 30.',
       ),
-    return_outcome: z
-      .boolean()
-      .exactOptional()
-      .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
-    context: contextSchema.exactOptional(),
-    allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
-    callback: z
-      .strictObject({
-        url: httpsUrl.describe('An HTTPS URL of a public host, without credentials.'),
-        secret: signingSecret.exactOptional(),
-        template: template
-          .exactOptional()
-          .describe('What the body is made by, as of a webhook; it may name only what the callback carries.'),
-      })
-      .meta({ id: 'CallbackInput' })
-      .exactOptional()
-      .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
+    ...sessionOptions,
   })
-  .meta({ id: 'CreateSessionInput' });
+  .meta({
+    id: 'AskInput',
+    description: 'One of `form_id`, `definition` and `schema`, and what sessions are made with.',
+  });
 
 const updateSessionBody = z
   .strictObject({
@@ -146,6 +182,13 @@ const sessionCreatedReply = sessionReply.extend({
     .describe('The signing secret of the callback, if the service made it; only here.'),
 });
 
+const readReply = z.object({
+  session: session.schema,
+  submission: submission.schema
+    .exactOptional()
+    .describe('What ended the session, for keys with `submissions:read`.'),
+});
+
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
 
 const sessionQuery = z.object({
@@ -185,10 +228,24 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     status: 201,
     errors: [409, 410],
     reply: sessionCreatedReply,
-    answer: ({ session: there, callbackSecret }) => ({
-      session: session.of(there),
-      ...(callbackSecret !== '' && { callback_secret: callbackSecret }),
+    answer: createdOf,
+  }),
+  route('post', '/v1/sessions', rpcs.createSession, {
+    name: 'ask',
+    summary: 'Ask a person: open a session of questions of your own, or of a form',
+    shape: askBody,
+    check: checkAsked,
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ body: { subject, retentionDays, ...body } }, { request }) => ({
+      subject,
+      retentionDays,
+      ...optionsOf(body),
+      idempotencyKey: idempotencyKeyOf(request),
     }),
+    status: 201,
+    errors: [404, 409, 410],
+    reply: sessionCreatedReply,
+    answer: createdOf,
   }),
   listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
     summary: 'List a form’s sessions, newest first',
@@ -202,9 +259,9 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     item: session,
   }),
   customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
-    summary: 'Read a session, or wait for its end',
+    summary: 'Read a session and its submission, or wait for its end',
     query: sessionQuery,
-    reply: sessionReply,
+    reply: readReply,
     handle: readSession,
   }),
   route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
@@ -273,6 +330,27 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   }),
 ]);
 
+function createdOf({ session: there, callbackSecret }: CreateSessionResponse) {
+  return { session: session.of(there), ...(callbackSecret !== '' && { callback_secret: callbackSecret }) };
+}
+
+/** Reads what is asked: a typed message can't carry all that may be wrong with a definition. */
+function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContext) {
+  const parsed = askBody.safeParse(raw);
+  if (parsed.error) return { ok: false as const, violations: violationsOf(parsed.error, raw) };
+  const {
+    form_id: _,
+    definition: __,
+    schema: ___,
+    retention_days: retentionDays = 0,
+    ...options
+  } = parsed.data;
+  const subject = readSubject(parsed.data, allowPrivateUrls);
+  return subject.ok
+    ? { ok: true as const, value: { ...options, subject: subject.value, retentionDays } }
+    : subject;
+}
+
 /** What a session is made with, beside what it asks. */
 function optionsOf({
   expires_in,
@@ -306,6 +384,9 @@ async function readSession(context: RouteContext): Promise<void> {
 }
 
 function sendSession(response: Response) {
-  return ({ session: there }: { session?: Session | undefined }) =>
-    sendJson(response, 200, { session: session.of(there) } satisfies z.input<typeof sessionReply>);
+  return ({ session: there, submission: given }: GetSessionResponse | AwaitSessionResponse) =>
+    sendJson(response, 200, {
+      session: session.of(there),
+      ...(given !== undefined && { submission: submission.of(given) }),
+    } satisfies z.input<typeof readReply>);
 }

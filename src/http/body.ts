@@ -2,11 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { ConnectError } from '@connectrpc/connect';
 import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import type { CreateSessionRequest } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { bodyTooLarge, hasBody, readBody, readParts as receiveParts } from '../admission/read-body.ts';
 import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
 import { definitionToMessage } from '../domain/definition/definition-proto.ts';
+import { checkQuestions } from '../domain/definition/questions.ts';
 import { failed } from '../domain/errors/failure.ts';
-import type { Violation } from '../domain/errors/violations.ts';
+import { pathOf, type Violation } from '../domain/errors/violations.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems } from '../domain/json/json-problems.ts';
 import { readJson as parseJson } from '../domain/json/read-json.ts';
 import type { MessageLimits } from '../domain/limits/limits.ts';
@@ -87,9 +90,44 @@ export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDe
   return { ok: true, value: message };
 }
 
+/**
+ * Reads what a session is of: a form, or questions of its own, as a definition or as a JSON Schema. Exactly one is
+ * expected. A definition is checked at its places below `definition`, and again by the service, as a schema is.
+ */
+export function readSubject(
+  { form_id, definition, schema, retention_days }: Asked,
+  allowPrivateUrls: boolean,
+): ReadSubject {
+  if ([form_id, definition, schema].filter((one) => one !== undefined).length !== 1) {
+    const message = 'Expected one of form_id, definition and schema';
+    return { ok: false, violations: [{ path: '', code: 'custom', message }] };
+  }
+  if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
+  if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
+  const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
+  if (checked.ok) {
+    const { delivery: _, ...message } = definitionToMessage(checked.definition);
+    return { ok: true, value: { case: 'definition', value: message } };
+  }
+  const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
+  return { ok: false, violations };
+}
+
 /** What Node keeps of a body that nobody reads, which is all that is in memory of one whose parts are stored. */
 const PART_BYTES = 64 * 1024;
 
 export type JsonBody = { value: unknown; problems: Violation[] };
 
 type ReadDefinition = { ok: true; value: FormDefinition } | { ok: false; violations: readonly Violation[] };
+
+type Asked = {
+  form_id?: string;
+  definition?: JsonObject;
+  schema?: JsonObject;
+  /** Of questions: how many days answers are kept. */
+  retention_days?: number;
+};
+
+type ReadSubject =
+  | { ok: true; value: Exclude<CreateSessionRequest['subject'], { case: undefined }> }
+  | { ok: false; violations: readonly Violation[] };

@@ -76,7 +76,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
         next_call: nextCall,
-        next: nextInWords[nextCall],
+        next: nextByReason.get(reason) ?? nextInWords[nextCall],
       },
     },
   };
@@ -158,7 +158,7 @@ function restPathOf(fieldPath: string): string {
 }
 
 /** The fields whose content is JSON that a caller made up, keys included. */
-const jsonFields = new Set(['answers', 'prefill', 'metadata']);
+const jsonFields = new Set(['answers', 'prefill', 'metadata', 'schema']);
 
 /** The parameters, headers and parts of REST that have another name than the field that they become. */
 const restNames = new Map([
@@ -170,6 +170,11 @@ const restNames = new Map([
   ['idempotency_key', 'Idempotency-Key'],
   ['field_id', 'field'],
   ['content', 'file'],
+]);
+
+/** What is to be said more exactly than by the name of the call. */
+const nextByReason = new Map<FailureReason, string>([
+  [Reason.TOKEN_USED, 'The form is published: GET /v1/forms/:id.'],
 ]);
 
 /** What to call after a failure, for callers of REST, by the name of the call. */

@@ -49,7 +49,7 @@ const argumentNames = new Map([
 ]);
 
 /** What to call next, in the words of the tools. */
-function nextAfter({ next_call, details, retry_after = 1 }: ErrorBody, tool: string): string {
+function nextAfter({ next_call, reason, details, retry_after = 1 }: ErrorBody, tool: string): string {
   switch (next_call) {
     case 'none':
       return 'No call helps: tell who asked for it what the message says.';
@@ -62,6 +62,7 @@ function nextAfter({ next_call, details, retry_after = 1 }: ErrorBody, tool: str
     case 'list':
       return nextUnfound[tool] ?? 'Check the id: list_forms shows the forms of this key.';
     case 'read':
+      if (reason === 'token_used') return 'The form is published: get_form reads it, ask_person asks it.';
       return 'Read what is there already: get_session or get_form.';
     case 'get_submission':
       return 'Read what is there already: get_submission with submission_id.';
@@ -70,9 +71,9 @@ function nextAfter({ next_call, details, retry_after = 1 }: ErrorBody, tool: str
         ? 'Only a person can answer these fields: call ask_person with the other answers as prefill.'
         : 'The session has ended: ask_person opens another.';
     case 'activate_form':
-      return 'The form is a draft: activate_form publishes it.';
+      return 'This form is a draft; call activate_form.';
     case 'create_form':
-      return 'A token works once, for 7 days: create_form makes a form with another.';
+      return 'A token works for 7 days: create_form makes a form with another.';
     default:
       return next_call satisfies never;
   }

@@ -31,6 +31,8 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['POST', '/v1/webhooks/:webhook/replay', 'webhooks:write', 'stays shut'],
   ['GET', '/v1/forms/:form/sessions', 'sessions:read', 'stays shut'],
   ['GET', '/v1/sessions/:session/agent-schema', 'sessions:read', 'stays shut'],
+  // Of questions of its own, as the example asks.
+  ['POST', '/v1/sessions', 'sessions:write', 'stays shut'],
   ['POST', '/v1/sessions/:session/decline', 'sessions:write', 'stays shut'],
   ['POST', '/v1/sessions/:session/cancel', 'sessions:write', 'stays shut'],
   ['GET', '/v1/forms', 'forms:read', 'stays shut'],

@@ -8,6 +8,7 @@ import { purgeDeliveries } from '../../store/deliveries/delivery-removal.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
+import { removeIdleQuestions } from '../../store/forms/questions.ts';
 import { removeOutdated } from '../../store/removal/outdated.ts';
 import { removeDueFiles } from '../../store/removal/removals.ts';
 import {
@@ -99,6 +100,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     webhooks: await purgeDeletedWebhooks(database, BATCH),
     callback_origins: await purgeCallbackOrigins(database, new Date(before), BATCH),
     unactivated_forms: await removeDrafts(options),
+    hidden_forms: await removeQuestions(options),
     ...(await removeOutdated(database, BATCH)),
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
     audit_entries: await removeEntriesBefore(database, auditBefore, BATCH),
@@ -126,6 +128,14 @@ async function removeDrafts({ database, auditWriter, now }: SweepOptions): Promi
   for (const { id, projectId } of removed)
     auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
   return removed.length;
+}
+
+/** Deletes a batch of the hidden forms that nobody asks any more. Returns how many were looked at. */
+async function removeQuestions({ database, auditWriter, now }: SweepOptions): Promise<number> {
+  const { looked, deleted } = await removeIdleQuestions(database, BATCH);
+  for (const { id, projectId } of deleted)
+    auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
+  return looked;
 }
 
 /** Removes what is left of deleted forms, a batch of each at a time. True if there may be more. */

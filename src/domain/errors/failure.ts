@@ -125,7 +125,7 @@ export const failures: Record<FailureReason, Row> = {
   [Reason.INVALID_KEY]: [Code.Unauthenticated, 401, NextCall.WITH_KEY, 'The call is not allowed'],
   [Reason.INSUFFICIENT_SCOPE]: [Code.PermissionDenied, 401, NextCall.WITH_KEY],
   [Reason.INVALID_TOKEN]: [Code.Unauthenticated, 401, NextCall.CREATE_FORM],
-  [Reason.TOKEN_USED]: [Code.Unauthenticated, 401, NextCall.CREATE_FORM],
+  [Reason.TOKEN_USED]: [Code.Unauthenticated, 401, NextCall.READ],
   [Reason.ORIGIN_NOT_ALLOWED]: [Code.PermissionDenied, 401, NextCall.NONE],
   [Reason.NOT_FOUND]: [Code.NotFound, 404, NextCall.LIST, 'There is no such thing'],
   [Reason.METHOD]: [Code.NotFound, 404, NextCall.CORRECTED],

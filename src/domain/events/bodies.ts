@@ -123,6 +123,9 @@ export type SubmissionFacts = {
   /** Who made the form: `public`, or a key's id. */
   formCreatedBy: string;
   sessionId: string | null;
+  /** Of a session, that it ended by this, and the SHA-256 of what its person was shown, in hex. */
+  outcome?: string;
+  contextChecksum?: string;
   source: string;
   metadata: JsonObject;
   /** ISO 8601. */

@@ -4,6 +4,9 @@ export const pageSizes = { default: 20, max: 100 } as const;
 /** How long a session may live, in seconds: an hour unless its maker says otherwise, at most 30 days. */
 export const sessionSeconds = { default: 3600, min: 1, max: 2_592_000 } as const;
 
+/** Characters of the words of a person who declines to answer. */
+export const MAX_REASON_LENGTH = 2000;
+
 /** How long one call waits for a session, in seconds. */
 export const waitSeconds = { default: 30, min: 1, max: 60 } as const;
 

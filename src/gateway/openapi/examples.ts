@@ -52,6 +52,14 @@ export const requestExamples: Readonly<Record<string, object>> = {
   createSubmission: { source: 'crm', answers: { email: 'ada@example.com' } },
   submitDemo: { name: 'Ada', email: 'ada@example.com', message: 'Hello' },
   declineSession: { reason: 'It is not mine to decide.' },
+  ask: {
+    definition: { fields: [{ label: 'Which date suits?', type: 'date', required: true }] },
+    context: {
+      title: 'Release 4.2',
+      items: [{ label: 'Changes', value: 'https://example.com/4.2', kind: 'link' }],
+    },
+    allow_decline: true,
+  },
   createSession: {
     expires_in: 86_400,
     prefill: { email: 'ada@example.com' },

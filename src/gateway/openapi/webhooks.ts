@@ -90,6 +90,8 @@ const submissionData = (status: 'accepted' | 'complete') =>
     answers: jsonObject.describe('By field id.'),
     provenance,
     metadata: jsonObject.describe('The metadata of its session.'),
+    outcome: z.literal('submitted').exactOptional().describe('Where it ended a session.'),
+    contextChecksum: z.string().exactOptional().describe('SHA-256 of its session’s context, in hex.'),
     createdAt: timeReply,
   });
 

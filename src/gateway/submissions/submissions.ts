@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import {
+  type Submission,
   SubmissionSchema,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { provenance, readProvenance } from '../../http/provenance.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
@@ -28,6 +30,10 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   status,
   created_at: timeReply,
   metadata: jsonObject.describe('The metadata of its session.'),
+  context: from(
+    ({ context }: Submission) => context && contextToJson(context),
+    contextSchema.exactOptional().describe('What the person was shown; where one submission is read.'),
+  ),
   provenance: from(
     readProvenance,
     provenance

@@ -1,26 +1,84 @@
 import { z } from 'zod';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { violationsOf } from '../../domain/errors/violations.ts';
+import { fieldTypes } from '../../domain/fields/field.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
+import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
+import { readSubject } from '../../http/body.ts';
+import { contentError } from '../../http/errors.ts';
 import { durationOf, present } from '../../http/shape.ts';
-import { defineTool, jsonObject } from '../tool.ts';
+import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
 import { formId, idempotencyKey } from './schemas.ts';
 import { sessionOutput } from './sessions.ts';
 
 const { method: rpcs } = SessionsService;
 
+/** The most that models write of a question. The rest is checked, too. */
+const question = jsonObject.meta({
+  required: ['label'],
+  properties: {
+    label: { type: 'string', description: 'The question.' },
+    type: { enum: fieldTypes, description: 'Default: text. select, radio and multi_select have options.' },
+    required: { type: 'boolean' },
+    description: { type: 'string', description: 'Help for the person.' },
+    options: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['label', 'value'],
+        properties: { label: { type: 'string' }, value: { type: 'string' } },
+      },
+    },
+    id: { type: 'string', description: 'Names the answer. Default: made of the label.' },
+  },
+});
+
+const contextJsonSchema = {
+  properties: {
+    title: { type: 'string' },
+    text: { type: 'string' },
+    items: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['label', 'value'],
+        properties: {
+          label: { type: 'string' },
+          value: { type: 'string' },
+          kind: { enum: ['text', 'code', 'link', 'diff'] },
+        },
+      },
+    },
+  },
+};
+
 /** The tool that hands questions over to a person. */
 export const askPerson = defineTool({
   name: 'ask_person',
   title: 'Ask a person',
   description:
-    'Opens a session of a published form for a person, with what you know as prefill, and returns its link and, once ' +
-    'the person has submitted, the answers. Clients that can ask their user or show the link do; else show the url to ' +
-    'the person yourself and call wait_for_session. Use it for fields that only a person may answer, and for consent.',
+    'Asks a person your own questions (questions or schema) or those of a published form (form_id), with what you know ' +
+    'as prefill, and returns a link and, once the person has submitted, the answers. Clients that can ask their user or show the link do; ' +
+    'else show the url to the person yourself and call wait_for_session. Use it for what only a person may answer, and ' +
+    'for consent: only a submitted answer is one.',
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   rpcs: [[rpcs.createSession, rpcs.awaitSession]],
   input: z.strictObject({
-    form_id: formId,
+    questions: z
+      .array(question)
+      .exactOptional()
+      .describe('Up to 20, such as [{"label": "Which date suits?", "type": "date"}].'),
+    schema: jsonObject
+      .exactOptional()
+      .describe('In place of questions: a flat JSON Schema of the answer that you want.'),
+    form_id: formId.exactOptional().describe('In place of questions: a published form.'),
+    context: jsonObject
+      .meta(contextJsonSchema)
+      .exactOptional()
+      .describe('What the person has to see in order to answer: plain text, up to 64 KiB.'),
+    allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
     prefill: jsonObject
       .exactOptional()
       .describe('Answers that you know, by field id; the person sees and can change them.'),
@@ -40,7 +98,6 @@ export const askPerson = defineTool({
       .exactOptional()
       .describe('Data of yours, up to 16 KiB; it comes with the submission.'),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
-    allow_decline: z.boolean().default(false).describe('Whether the person may decline, with a reason.'),
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
@@ -49,14 +106,41 @@ export const askPerson = defineTool({
     const asked = mcpReq.requestState<Pending>();
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
     const { session } = await exchange.call(rpcs.createSession, {
-      subject: { case: 'formId', value: input.form_id },
+      subject: subjectOf(input, exchange),
+      ...(input.context && { context: contextOf(input.context) }),
+      allowDecline: input.allow_decline,
       ...(input.prefill && { prefill: input.prefill }),
       ...(input.metadata && { metadata: input.metadata }),
       expiresIn: durationOf(input.expires_in),
       returnUrl: input.return_url ?? '',
-      allowDecline: input.allow_decline,
       idempotencyKey: input.idempotency_key ?? '',
     });
     return handOver(present(session), input.message, exchange, context);
   },
 });
+
+/** What is asked. Throws a failure with all that is wrong with it. */
+function subjectOf({ questions, form_id, schema }: Asked, { allowPrivateUrls }: RequestContext) {
+  const asked = {
+    ...(form_id !== undefined && { form_id }),
+    ...(schema !== undefined && { schema }),
+    ...(questions !== undefined && { definition: { fields: questions } }),
+  };
+  const subject = readSubject(asked, allowPrivateUrls);
+  if (subject.ok) return subject.value;
+  const violations = subject.violations.map(({ path, message, ...one }) => ({
+    ...one,
+    path: path.replace(/^definition\.(fields\.?)?/, 'questions.').replace(/\.$/, ''),
+    message: path === '' ? 'Expected one of questions, schema and form_id' : message,
+  }));
+  throw contentError(violations, { ...asked, questions });
+}
+
+/** What the person is shown. Throws a failure with all that is wrong with it. */
+function contextOf(given: JsonObject) {
+  const context = contextSchema.safeParse(given);
+  if (context.error) throw contentError(violationsOf(context.error, given, 'context'), { context: given });
+  return contextToMessage(context.data);
+}
+
+type Asked = { questions?: JsonObject[]; form_id?: string; schema?: JsonObject };

@@ -1,4 +1,6 @@
+import { idOf, withFieldIds } from '../../domain/definition/questions.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
+import { isObject } from '../../domain/json/json.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { jsonObject, type ToolContext } from '../tool.ts';
@@ -9,7 +11,7 @@ import { jsonObject, type ToolContext } from '../tool.ts';
  */
 export const definition = jsonObject
   .meta({
-    required: ['name', 'slug', 'fields', 'delivery'],
+    required: ['name', 'fields'],
     properties: {
       name: { type: 'string', maxLength: 200 },
       slug: { type: 'string', pattern: '^[A-Za-z0-9._~-]{1,64}$' },
@@ -20,9 +22,13 @@ export const definition = jsonObject
         maxItems: 100,
         items: {
           type: 'object',
-          required: ['id', 'type'],
+          required: ['label'],
           properties: {
-            id: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$' },
+            id: {
+              type: 'string',
+              description: 'Default: made of the label.',
+              pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$',
+            },
             type: { enum: fieldTypes },
             label: { type: 'string' },
             description: { type: 'string', description: 'Help for the person.' },
@@ -58,6 +64,25 @@ export const definition = jsonObject
 
 /** The same without its schema, which a list of tools needs once. */
 export const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
+
+/** Gives a definition a slug of its name, mails to its owner, and its fields ids and types, where they are absent. */
+function withDefaults(raw: unknown): unknown {
+  if (!isObject(raw)) return raw;
+  const { name, fields, ...rest } = raw;
+  const slug = typeof name === 'string' ? idOf(name, new Set()).replaceAll('_', '-') : undefined;
+  return {
+    name,
+    ...(slug !== undefined && { slug }),
+    delivery: { type: 'email' },
+    ...rest,
+    ...(fields !== undefined && { fields: withFieldIds(fields) }),
+  };
+}
+
+/** Reads that argument for a new form. Throws a failure with all that is wrong with it. */
+export function newDefinitionOf(raw: unknown, context: Parameters<typeof definitionOf>[1]) {
+  return definitionOf(withDefaults(raw), context);
+}
 
 /** Reads that argument. Throws a failure with all that is wrong with it. */
 export function definitionOf(

@@ -1,9 +1,15 @@
 import { z } from 'zod';
-import { CreatorType, type Form, FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import {
+  CreatorType,
+  type Form,
+  FormSchema,
+  FormStatus,
+  FormsService,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
-import { definition, definitionAgain, definitionOf } from './definition.ts';
+import { definition, definitionAgain, definitionOf, newDefinitionOf } from './definition.ts';
 import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -29,7 +35,7 @@ export const formTools: Tool[] = [
     input: z.strictObject({ definition: definitionAgain, detail: z.boolean().default(false) }),
     output: z.looseObject({ ok: z.boolean(), definition: jsonObject.optional() }),
     async run(input, { call, allowPrivateUrls, keyId }) {
-      const checked = definitionOf(input.definition, { allowPrivateUrls, keyId });
+      const checked = newDefinitionOf(input.definition, { allowPrivateUrls, keyId });
       const reply = await call(rpcs.validateForm, { definition: checked });
       const normalized = definitionFromMessage(present(reply.definition));
       return { facts: { ok: true, ...(input.detail && { definition: normalized }) } };
@@ -39,7 +45,7 @@ export const formTools: Tool[] = [
     name: 'create_form',
     title: 'Create a form',
     description:
-      'Makes a draft of a form. It takes answers only after activate_form, or after a person has opened activate_url ' +
+      'Makes a draft of a form, to be answered many times; ask_person asks a question once. It takes answers only after activate_form, or after a person has opened activate_url ' +
       'and given an e-mail address. Give fields that only a person may answer answeredBy: human, and those that you ' +
       'will fill yourself answeredBy: agent.',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
@@ -52,7 +58,7 @@ export const formTools: Tool[] = [
     }),
     async run(input, { call, baseUrl, ...exchange }) {
       const { form: draft, activationToken: token } = await call(rpcs.createForm, {
-        definition: definitionOf(input.definition, exchange),
+        definition: newDefinitionOf(input.definition, exchange),
         idempotencyKey: input.idempotency_key ?? '',
       });
       const made = present(draft);
@@ -76,7 +82,11 @@ export const formTools: Tool[] = [
       activation_token: z.string().min(1).describe('From create_form.'),
       email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
     }),
-    output: z.looseObject({ form: form.schema.loose(), webhook_secret: z.string().optional() }),
+    output: z.looseObject({
+      form: form.schema.loose(),
+      page_url: z.string().nullable().describe('The page of the form, for everybody; null if it has none.'),
+      webhook_secret: z.string().optional(),
+    }),
     async run({ form_id, activation_token, email }, { call }) {
       const {
         form: published,
@@ -90,6 +100,7 @@ export const formTools: Tool[] = [
       return {
         facts: {
           form: form.of(published),
+          page_url: textOrNull(present(published).share?.pageUrl ?? ''),
           ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
         },
         next: [
@@ -177,6 +188,7 @@ export const formTools: Tool[] = [
       const described = detail === 'definition' ? wholeOf(there) : await questionsOf(id, call, wanted);
       return {
         facts: { form: form.of(there), ...described },
+        ...(there.status === FormStatus.DRAFT && { next: ['This form is a draft; call activate_form.'] }),
         ...(isByStranger(there) && { untrusted: ['form.name', ...Object.keys(described)] }),
       };
     },

@@ -54,4 +54,9 @@ export const session = shape(SessionSchema, '', {
   url: z.string().describe('The page on which a person answers.'),
   expires_at: z.string(),
   submission_id: z.string().nullable(),
+  outcome: z
+    .enum(['submitted', 'declined', 'expired', 'cancelled'])
+    .nullable()
+    .describe('null while it is open. Only submitted is an answer.'),
+  reason: z.string().exactOptional().describe('Why the person declined.'),
 });

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { type Submission, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { waitSeconds } from '../../domain/limits/limits.ts';
-import { restErrorOf } from '../../http/errors.ts';
 import { durationOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Outcome, type RequestContext, type Tool } from '../tool.ts';
 import { answers, language, session, sessionId } from './schemas.ts';
@@ -30,7 +29,7 @@ export const sessionTools: Tool[] = [
     async run({ session_id: id, include_questions: withQuestions, language: wanted }, exchange) {
       const { call } = exchange;
       const read = await call(rpcs.getSession, { sessionId: id });
-      const outcome = await outcomeOf(read, exchange);
+      const outcome = outcomeOf(read, exchange);
       if (!withQuestions || outcome.facts.status !== 'open') return outcome;
       const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id, language: wanted });
       const { questions, jsonSchema } = present(schema);
@@ -49,7 +48,7 @@ export const sessionTools: Tool[] = [
     name: 'wait_for_session',
     title: 'Wait for a person',
     description:
-      'Waits until a session is submitted, expires or is cancelled, and returns the answers; still open after ' +
+      'Waits until a session is submitted, declined, expires or is cancelled, and returns the answers; still open after ' +
       'timeout seconds: call it again, as often as it takes.',
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
     rpcs: [[rpcs.awaitSession]],
@@ -86,12 +85,11 @@ export async function waitFor(id: string, seconds: number, exchange: RequestCont
 }
 
 /** Where a session stands, with the answers once it is submitted, and what to do next. */
-export async function outcomeOf(
-  { session: read }: { session?: Session | undefined },
-  { call, mayCall }: RequestContext,
-): Promise<Outcome> {
+export function outcomeOf(
+  { session: read, submission }: { session?: Session | undefined; submission?: Submission | undefined },
+  { mayCall }: Pick<RequestContext, 'mayCall'>,
+): Outcome {
   const facts = session.of(read);
-  const { getSubmission } = SubmissionsService.method;
   switch (facts.status) {
     case 'open':
       return {
@@ -107,7 +105,7 @@ export async function outcomeOf(
       return {
         facts,
         next: ['The person declined to answer: do not assume consent, and do not ask again unless told to.'],
-        untrusted: ['reason'],
+        ...(facts.reason !== undefined && { untrusted: ['reason'] }),
       };
     case 'cancelled':
       return { facts, next: ['It was cancelled without an answer: do not assume consent.'] };
@@ -116,23 +114,14 @@ export async function outcomeOf(
     default:
       return facts.status satisfies never;
   }
-  if (!mayCall(getSubmission)) {
-    return {
-      facts,
-      next: ['It is submitted. This key may not read the answers: that needs the scope submissions:read.'],
-    };
+  if (submission !== undefined) {
+    return { facts: { ...facts, ...answers.of(submission) }, untrusted: ['answers'] };
   }
-  const submission = await call(getSubmission, { submissionId: facts.submission_id ?? '' }).catch(
-    noneIfDeleted,
-  );
-  if (submission === undefined) {
+  if (mayCall(SubmissionsService.method.getSubmission)) {
     return { facts, next: ['It was submitted, and its answers have been deleted since.'] };
   }
-  return { facts: { ...facts, ...answers.of(submission.submission) }, untrusted: ['answers'] };
-}
-
-/** A session is kept for longer than a submission that somebody deletes. */
-function noneIfDeleted(error: unknown): undefined {
-  if (restErrorOf(error).reason !== 'not_found') throw error;
-  return undefined;
+  return {
+    facts,
+    next: ['It is submitted. This key may not read the answers: that needs the scope submissions:read.'],
+  };
 }

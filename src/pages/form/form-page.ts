@@ -6,12 +6,14 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { takesAnswer } from '../../domain/fields/field.ts';
 import { fieldRules, uploadLimits } from '../../domain/fields/index.ts';
 import { ownValue } from '../../domain/json/json.ts';
+import { MAX_REASON_LENGTH } from '../../domain/limits/limits.ts';
 import { attributes, Html, html } from '../../domain/text/html.ts';
 import type { Page } from '../../http/reply.ts';
 import { momentInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { REMEMBERED_DAYS } from '../cookies.ts';
 import { renderPage } from '../layout.ts';
+import { renderContext } from './context.ts';
 import type { FieldView, KnownFiles } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
 import { controlOf } from './controls/index.ts';
@@ -39,6 +41,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
 
   const body = html`${view.languages}<h1>${session.formName}</h1>
 ${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
+${session.context !== undefined && renderContext(session.context)}
 ${progress !== '' && progressBar(progress, number, steps.length)}
 ${heading(session, view)}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
@@ -63,6 +66,7 @@ ${session.permanent && session.allowPartial && remembering(view)}
 <div class="actions"><button name="_go" value="forward">${forward}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
 </form>
+${session.allowDecline && declining(words)}
 ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.address, words)}`;
 
   return renderPage({
@@ -120,6 +124,14 @@ function review({ fields, answers, language: { words, tag } }: FormView, visible
     return html`<div><dt>${field.label}</dt><dd>${text === '' ? words.noAnswer : text}</dd><dd><button class="quiet small" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
+}
+
+/** A form of its own, so that the Enter key never declines. */
+function declining(words: Words): Html {
+  return html`<details class="decline"><summary>${words.decline}</summary>
+<form method="post"><p class="note">${words.declineText}</p>
+<div class="field"><label for="decline-reason">${words.declineReason}</label><textarea id="decline-reason" name="_reason" rows="3" maxlength="${MAX_REASON_LENGTH}" dir="auto"></textarea></div>
+<div class="actions"><button class="quiet" name="_go" value="decline">${words.declineSend}</button></div></form></details>`;
 }
 
 /** Tells the page apart. It comes before the files, which may need a session. */

@@ -52,7 +52,9 @@ async function answer(post: Post): Promise<void> {
     violations: posted.problems.map(violationToMessage),
     honeypot: posted.honeypot,
     issueToken: posted.issueToken,
+    declineReason: posted.reason,
   });
+  if (goal.kind === 'decline') return showDeclined(post, reply);
   if (reply.ending !== undefined) return complete(post, reply.ending, reply);
   if (goal.kind === 'restart') {
     const { step: _, ...query } = request.query;
@@ -72,6 +74,13 @@ async function answer(post: Post): Promise<void> {
     return response.redirect(303, queryWith({ query: { lang } }, { step: String(reply.step) }));
   }
   return showAgain(post, reply);
+}
+
+/** The page says by itself that it was declined. */
+async function showDeclined({ request, response }: Post, { ending }: Reply): Promise<void> {
+  if (prefersJson(request)) return sendJson(response, 200, { ok: true, outcome: 'declined' });
+  response.set('referrer-policy', 'no-referrer');
+  response.redirect(303, ending?.redirectUrl || queryWith({ query: {} }, {}));
 }
 
 /** Moves an option of a ranking, whose order the page knows. */
@@ -141,6 +150,7 @@ const goals: Record<Goal['kind'], HostedGoal> = {
   save: HostedGoal.SAVE,
   move: HostedGoal.SAVE,
   restart: HostedGoal.RESTART,
+  decline: HostedGoal.DECLINE,
 };
 
 /** A post of the form's page. */

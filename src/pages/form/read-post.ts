@@ -4,6 +4,8 @@ import { type UploadFileRequest, UploadsService } from '../../../gen/headlessfor
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
+import { readText } from '../../domain/fields/text.ts';
+import { MAX_REASON_LENGTH } from '../../domain/limits/limits.ts';
 import { readParts } from '../../http/body.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, type ReceivedFile } from '../../http/multipart.ts';
@@ -40,6 +42,9 @@ export function readPosted(inputs: FormInputs, files: PostedFiles): Posted {
     honeypot: lastOf(inputs, '_website'),
     fetched: inputs.has('_fetched'),
     keptSince: timeIn(lastOf(inputs, '_kept')),
+    reason: readText(inputs.get('_reason') ?? [])
+      .slice(0, MAX_REASON_LENGTH)
+      .toWellFormed(),
   };
 }
 
@@ -74,15 +79,17 @@ function goalOf(text: string): Goal {
   if (fieldId !== undefined) return { kind: 'move', fieldId, index: Number(index), by: by === '1' ? 1 : -1 };
   const page = /^page:(\d{1,3})$/.exec(text)?.[1];
   if (page !== undefined) return { kind: 'page', page: Number(page) };
-  return text === 'back' || text === 'save' || text === 'restart' ? { kind: text } : { kind: 'forward' };
+  return text === 'back' || text === 'save' || text === 'restart' || text === 'decline'
+    ? { kind: text }
+    : { kind: 'forward' };
 }
 
 /**
- * Where a post leads: to the next step, a step back, nowhere (saving, moving an option), to a certain page, or to a
- * form without answers.
+ * Where a post leads: to the next step, a step back, nowhere (saving, moving an option), to a certain page, to a
+ * form without answers, or to the end of a session whose person declines.
  */
 export type Goal =
-  | { kind: 'forward' | 'back' | 'save' | 'restart' }
+  | { kind: 'forward' | 'back' | 'save' | 'restart' | 'decline' }
   | { kind: 'page'; page: number }
   | ({ kind: 'move' } & Move);
 
@@ -104,6 +111,8 @@ export type Posted = {
   fetched: boolean;
   /** Since when the script has kept the answers in the browser's tab, if they come from there. */
   keptSince: Date | undefined;
+  /** Why the person declines. */
+  reason: string;
 };
 
 /** What became of the files of a post. */

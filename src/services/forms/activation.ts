@@ -12,6 +12,7 @@ import type { ServiceContext } from '../context.ts';
 import { requireEmail, requireFound } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { confirmationInWords, foreseeConfirmation } from './confirmation-mail.ts';
+import { isHidden } from './form-access.ts';
 import { sharedFormToMessage } from './form-proto.ts';
 import { formEvents, newVersion } from './form-rows.ts';
 
@@ -58,6 +59,7 @@ export function activationMethods(context: ServiceContext) {
 /** The draft that the token can publish now. A wrong token reveals nothing about the form's state. */
 async function draftOf(database: Database, formId: string, token: string): Promise<Form> {
   const form = await requireFound('form', formId, () => findAnyForm(database, formId));
+  if (isHidden(form)) throw notFound('form');
   if (token === '') {
     const violation = { path: 'activation_token', code: 'invalid_type', message: 'Required' } as const;
     throw failed(Reason.BAD_REQUEST, 'The activation token is missing', { violations: [violation] });
@@ -110,7 +112,7 @@ function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {
     case 'expired':
       return failed(Reason.INVALID_TOKEN, 'The activation token has expired');
     case 'used':
-      return failed(Reason.TOKEN_USED, 'The activation token has been used');
+      return failed(Reason.TOKEN_USED, 'The activation token has been used: the form is published');
     default:
       return outcome satisfies never;
   }

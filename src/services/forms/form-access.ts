@@ -1,6 +1,6 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { LRUCache } from 'lru-cache';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failed, insufficientScope, notFound } from '../../domain/errors/failure.ts';
@@ -13,13 +13,35 @@ import { findVersion } from '../../store/forms/versions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 import { requireFound } from '../request-values.ts';
 
-/** A form of the caller's project, in any status. Throws NOT_FOUND. */
+/**
+ * A form of the caller's project, in any status; a hidden one for callers with a key, who can read it. Throws
+ * NOT_FOUND.
+ */
 export function projectForm(
   db: Queries,
-  { projectId }: Pick<Caller, 'projectId'>,
+  { projectId, keyId }: Pick<Caller, 'projectId' | 'keyId'>,
   formId: string,
 ): Promise<Form> {
-  return requireFound('form', formId, () => findForm(db, projectId, formId));
+  return requireFound('form', formId, async () => {
+    const form = await findForm(db, projectId, formId);
+    return form !== null && isHidden(form) && keyId === undefined ? null : form;
+  });
+}
+
+/** The same of a form that can be changed: a hidden one can't. */
+export async function changeableForm(
+  db: Queries,
+  caller: Pick<Caller, 'projectId' | 'keyId'>,
+  formId: string,
+): Promise<Form> {
+  const form = await projectForm(db, caller, formId);
+  if (isHidden(form)) throw notFound('form');
+  return form;
+}
+
+/** Whether a form came with a session and is reached by its sessions alone. */
+export function isHidden({ questionChecksum }: Pick<Form, 'questionChecksum'>): boolean {
+  return questionChecksum !== null;
 }
 
 /** Throws NOT_FOUND unless the form is of the caller's project, in any status. Reads from the cache. */
@@ -51,8 +73,8 @@ export async function definitionInUse(db: Queries, form: Form): Promise<FormDefi
 /**
  * The form that a submission, session or upload is for.
  *
- * Throws `NOT_FOUND` for one that is not published, as for none at all, and says of an archived one
- * that it is. With `projectId`, forms of other projects are not there.
+ * Throws `NOT_FOUND` for one that is not published or hidden, as for none at all, and says of an archived one
+ * that it is. With `projectId`, forms of other projects are not there, and of a draft it says that it is one.
  */
 export async function publishedForm(
   forms: FormReader,
@@ -60,9 +82,22 @@ export async function publishedForm(
   projectId?: string,
 ): Promise<PublishedForm> {
   const form = await forms.find(formId);
-  if (form === undefined || (projectId !== undefined && form.projectId !== projectId)) throw notFound('form');
-  const { version } = form;
-  if (version === null || form.status === 'draft') throw notFound('form');
+  if (form === undefined || isHidden(form)) throw notFound('form');
+  if (projectId !== undefined && form.projectId !== projectId) throw notFound('form');
+  if (form.status === 'draft' && projectId !== undefined) {
+    throw failed(Reason.NOT_FOUND, 'This form is a draft', { nextCall: NextCall.ACTIVATE_FORM });
+  }
+  return withVersion(form);
+}
+
+/** The form of a session, also a hidden one. Throws `NOT_FOUND` if it is gone. */
+export async function sessionsForm(forms: FormReader, formId: string): Promise<PublishedForm> {
+  return withVersion(await forms.find(formId));
+}
+
+function withVersion(form: LiveForm | undefined): PublishedForm {
+  const { version = null } = form ?? {};
+  if (form === undefined || version === null || form.status === 'draft') throw notFound('form');
   return { ...form, version };
 }
 

@@ -108,7 +108,8 @@ export function sharedFormToMessage(
   definition: FormDefinition,
   scopes?: readonly string[],
 ): MessageInitShape<typeof FormSchema> {
-  const shared = form.status === 'published' && { share: shareOfForm(context, form.id, definition) };
+  const shared = form.status === 'published' &&
+    form.questionChecksum === null && { share: shareOfForm(context, form.id, definition) };
   return formToMessage(form, definition, { ...(scopes && { scopes }), ...shared });
 }
 

@@ -29,7 +29,7 @@ import { activationMethods } from './activation.ts';
 import { withAffected } from './affected.ts';
 import { applyForm } from './apply.ts';
 import { creatorOf } from './confirmation-mail.ts';
-import { definitionInUse, projectForm, requireRight } from './form-access.ts';
+import { changeableForm, definitionInUse, projectForm, requireRight } from './form-access.ts';
 import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
 import { formToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
@@ -121,7 +121,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     async changeFormOwner({ formId, email }, call) {
       const caller = callerOf(call);
-      const form = await projectForm(database, caller, formId);
+      const form = await changeableForm(database, caller, formId);
       if (form.status === 'draft') {
         throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner', {
           nextCall: NextCall.ACTIVATE_FORM,

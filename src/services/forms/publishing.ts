@@ -22,7 +22,7 @@ import type { ServiceContext } from '../context.ts';
 import { replayFirst, secretInContent } from '../idempotency.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { withAffected } from './affected.ts';
-import { definitionInUse, projectForm, requireRight } from './form-access.ts';
+import { changeableForm, definitionInUse, requireRight } from './form-access.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newVersion, readDefinition } from './form-rows.ts';
 
@@ -35,7 +35,7 @@ export async function publishFormVersion(
   const { database, settings, now } = context;
   const { formId, expectedVersionId, allowBreaking } = request;
   const caller = callerOf(call);
-  const form = await projectForm(database, caller, formId);
+  const form = await changeableForm(database, caller, formId);
   const keyless = isKeyless(form);
   const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless,
@@ -45,7 +45,7 @@ export async function publishFormVersion(
 
   const at = new Date(now());
   const replyOf = async (published: Version, webhookSecret: string, changes: readonly DefinitionChange[]) => {
-    const form = await projectForm(database, caller, formId);
+    const form = await changeableForm(database, caller, formId);
     return {
       form: sharedFormToMessage(context, form, definition, caller.scopes),
       version: versionToMessage(published, form),
@@ -94,7 +94,7 @@ export async function publishNext(
   const { secrets, audit, settings } = context;
   const caller = callerOf(call);
   await lockForm(tx, formId);
-  const before = await projectForm(tx, caller, formId);
+  const before = await changeableForm(tx, caller, formId);
   refuseUnlessPublished(before);
   if (expectedVersionId !== '' && expectedVersionId !== before.currentVersionId) {
     throw failed(Reason.CONFLICT, `The current version is ${before.currentVersionId}`);

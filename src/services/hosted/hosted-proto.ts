@@ -15,6 +15,7 @@ import { fieldToMessage, themeToMessage } from '../../domain/definition/definiti
 import { languagesOf, translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { memoize } from '../../domain/memoize.ts';
+import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
@@ -78,6 +79,8 @@ export async function visitToMessage(
     pages: (definition.pages ?? []).map((page) => create(PageSchema, page)),
     review: review === true,
     languages: languagesOf(version.definition),
+    ...(stored?.context && { context: contextToMessage(stored.context) }),
+    allowDecline: stored?.allowDecline ?? false,
   };
 }
 

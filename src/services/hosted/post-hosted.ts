@@ -17,12 +17,14 @@ import {
 } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { pageLimits } from '../../domain/methods.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import { deleteVisitorsSession } from '../../store/sessions/sessions.ts';
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
+import { endSession } from '../sessions/change-session.ts';
 import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { describeUnclaimed } from '../uploads/upload-claims.ts';
@@ -38,6 +40,7 @@ import { keepFitting, openVisitorsSession } from './saving.ts';
 export async function postHosted(context: ServiceContext, request: PostHostedRequest, call: HandlerContext) {
   const visit = await resolveVisit(context, { ...request, posted: true });
   if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
+  if (request.goal === HostedGoal.DECLINE) return decline(context, visit, request, call);
   const { form, version, session, stored, permanent } = visit;
   const given = readInputs(version.definition, request.inputs, { humanOnly: true });
   checkSize(form, given);
@@ -55,7 +58,7 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
     (key) => findFirst(context, visit, key),
   );
   if ('step' in result) return result;
-  const { returnUrl = null } = stored ?? {};
+  const returnUrl = stored === undefined ? null : returnUrlOf(stored, 'submitted');
   const { requestHeader } = call;
   const ended = { ...visit, state: HostedState.SUBMITTED };
   return {
@@ -119,6 +122,31 @@ async function takeStep(context: ServiceContext, post: Post) {
     const wrong = new Set(violations.map(({ path }) => fieldIdOf(path)));
     return reply({ step: fields.find(({ id }) => wrong.has(id))?.page ?? step, violations });
   }
+}
+
+/** Ends the session of a person who does not want to answer. */
+async function decline(
+  context: ServiceContext,
+  visit: HostedVisit,
+  { declineReason: reason }: PostHostedRequest,
+  call: HandlerContext,
+) {
+  const { form, stored, state } = visit;
+  await context.limitRate(call, pageLimits.session, form.id);
+  if (state !== HostedState.OPEN || stored === undefined) refuse(context, visit);
+  await endSession(context, stored.id, { reason });
+  const ended = { ...visit, state: HostedState.DECLINED };
+  const redirectUrl = returnUrlOf(stored, 'declined') ?? '';
+  return { session: await visitToMessage(context, ended, { posted: true }, call), ending: { redirectUrl } };
+}
+
+/** Where the person is sent back to, with the session and its end where its maker asked for that. */
+function returnUrlOf({ id, returnUrl, returnOutcome }: Session, outcome: string): string | null {
+  if (returnUrl === null || !returnOutcome) return returnUrl;
+  const url = new URL(returnUrl);
+  url.searchParams.set('session_id', id);
+  url.searchParams.set('outcome', outcome);
+  return url.href;
 }
 
 /** Deletes what a visitor has begun. The files that its answers name go as all do that no submission claims. */

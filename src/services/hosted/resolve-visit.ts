@@ -19,6 +19,7 @@ import {
   availabilityOf,
   type PublishedForm,
   publishedForm,
+  sessionsForm,
 } from '../forms/form-access.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { anySession, type Visit } from '../sessions/session-access.ts';
@@ -42,7 +43,7 @@ async function findVisit(context: ServiceContext, target: Target): Promise<Hoste
   const { formId, sessionId, posted } = target;
   if (formId === '') {
     const session = await anySession(context.database, sessionId);
-    const form = await publishedForm(context.forms, session.formId);
+    const form = await sessionsForm(context.forms, session.formId);
     return visitOfSession(context, { form, session, permanent: false });
   }
   const form = await publishedForm(context.forms, formId);

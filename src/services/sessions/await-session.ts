@@ -10,10 +10,9 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import type { Following } from '../events/event-feed.ts';
-import { publishedForm } from '../forms/form-access.ts';
 import { requireValidKey } from '../keys/key-reader.ts';
 import { secondsProblems } from '../request-values.ts';
-import { noteSession, projectSession, sessionToMessage } from './session-access.ts';
+import { projectSession, readReply } from './session-access.ts';
 
 /**
  * Makes what waits for the end of a session and returns it as it is then. It returns an open session after the
@@ -26,11 +25,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
   const waits = createSessionWaits(context);
 
   /** Recorded here, not when the call begins: until then it has shown nothing, and thousands may wait. */
-  async function answer(call: HandlerContext, session: Session) {
-    noteSession(context, call, session);
-    const form = await publishedForm(context.forms, session.formId);
-    return { session: sessionToMessage(context, form, session) };
-  }
+  const answer = (call: HandlerContext, session: Session) => readReply(context, call, session);
 
   /**
    * Resolves with the answer once it is time for it. Thousands may wait here, so it keeps little: a `using` would keep

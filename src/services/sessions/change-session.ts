@@ -12,7 +12,7 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { LiveVersion } from '../forms/form-access.ts';
-import { publishedForm } from '../forms/form-access.ts';
+import { sessionsForm } from '../forms/form-access.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {
@@ -73,7 +73,7 @@ export async function cancelSession(
   call: HandlerContext,
 ) {
   const { formId } = await projectSession(context.database, callerOf(call), sessionId);
-  const form = await publishedForm(context.forms, formId);
+  const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId);
   noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
@@ -86,7 +86,7 @@ export async function declineSession(
   call: HandlerContext,
 ) {
   const { formId } = await projectSession(context.database, callerOf(call), sessionId);
-  const form = await publishedForm(context.forms, formId);
+  const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId, { reason });
   noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
@@ -96,7 +96,7 @@ export async function declineSession(
  * Ends an open session without answers, cancelled or declined; the event of that is stored in the same commit. Throws
  * INVALID for a reason that can't be kept, and FAILED_PRECONDITION if the session has ended, or can't be declined.
  */
-async function endSession(
+export async function endSession(
   context: ServiceContext,
   sessionId: string,
   declined?: { reason: string },

@@ -1,14 +1,14 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { contextFromMessage, contextProblems, contextToJson } from '../../domain/sessions/context.ts';
 import { callerOf } from '../../rpc/context.ts';
+import { keepQuestionForm } from '../../store/forms/questions.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
-import { findRepeatedSession, insertSession } from '../../store/sessions/sessions.ts';
+import { findRepeatedSession, insertSession, type NewSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { isHidden, type PublishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import {
   type First,
   type Idempotency,
@@ -19,6 +19,7 @@ import {
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
+import { askedForm, requireKey } from './question-form.ts';
 import { noteSession, reserveValues, sessionToMessage } from './session-access.ts';
 import {
   agentProblems,
@@ -29,16 +30,33 @@ import {
   withoutNulls,
 } from './session-request.ts';
 
-/** Opens a session of a published form; a repeated request gets the one that the first has opened. */
+/** Opens a session of a form, or of questions of its own; a repeated request gets the one that the first has opened. */
 export async function createSession(
   context: ServiceContext,
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
   if (request.context !== undefined || request.callback !== undefined) requireKey(call);
-  const { case: subject, value } = request.subject;
-  if (subject !== 'formId') throw notFound('form');
-  const form = await publishedForm(context.forms, value, callerOf(call).projectId);
+  for (;;) {
+    const form = await askedForm(context, request, call);
+    const session = await createSessionOf(form, context, request, call);
+    // Else the hidden form has been removed meanwhile, since nobody used it: it is made again.
+    if (session !== undefined) {
+      return {
+        session: sessionToMessage(context, form, session),
+        callbackSecret: madeSecret(context, request.callback, session),
+      };
+    }
+    context.forms.forget(form.id);
+  }
+}
+
+async function createSessionOf(
+  form: PublishedForm,
+  context: ServiceContext,
+  request: CreateSessionRequest,
+  call: HandlerContext,
+): Promise<Session | undefined> {
   using room = await reserveValues(context, form, request, call);
   const id = newSessionId();
   const shown = request.context && contextToJson(request.context);
@@ -61,12 +79,9 @@ export async function createSession(
     },
   );
   // Else it was made, and counted, earlier.
-  if (session.id === id) room?.keep();
-  noteSession(context, call, session);
-  return {
-    session: sessionToMessage(context, form, session),
-    callbackSecret: madeSecret(context, request.callback, session),
-  };
+  if (session?.id === id) room?.keep();
+  if (session !== undefined) noteSession(context, call, session);
+  return session;
 }
 
 async function openNewSession(
@@ -74,7 +89,7 @@ async function openNewSession(
   form: PublishedForm,
   request: CreateSessionRequest,
   { id, idempotency, call }: { id: string; idempotency: Idempotency | undefined; call: HandlerContext },
-): Promise<Session> {
+): Promise<Session | undefined> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
   const prefill = await inTimeSlice(() =>
@@ -96,7 +111,8 @@ async function openNewSession(
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
   const { keyId } = callerOf(call);
-  const stored = await insertSession(context.database, {
+  const { database } = context;
+  const session: NewSession = {
     id,
     projectId: form.projectId,
     formId: form.id,
@@ -111,18 +127,13 @@ async function openNewSession(
     allowDecline: request.allowDecline,
     ...storedCallback(context, request.callback, call),
     idempotency,
-  });
-  return sameRequest(idempotency, firstOf(stored));
-}
-
-/** Where keys are not required, strangers may open sessions, but write nothing of their own above the questions. */
-function requireKey(call: HandlerContext): void {
-  if (callerOf(call).keyId === undefined) {
-    throw failed(
-      Reason.MISSING_KEY,
-      'A session with a context, a callback or questions of its own needs an API key',
-    );
-  }
+  };
+  const stored = isHidden(form)
+    ? await database.transaction(async (tx) =>
+        (await keepQuestionForm(tx, form.id)) ? insertSession(tx, session) : undefined,
+      )
+    : await insertSession(database, session);
+  return stored && sameRequest<Session>(idempotency, firstOf(stored));
 }
 
 function firstOf(session: Session): First<Session> {

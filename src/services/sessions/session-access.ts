@@ -11,18 +11,20 @@ import {
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { currentAnswersOf } from '../../domain/answers/provenance.ts';
 import { failed } from '../../domain/errors/failure.ts';
+import { holds } from '../../domain/scopes.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, findSession } from '../../store/sessions/sessions.ts';
+import { findSubmission } from '../../store/submissions/submissions.ts';
 import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import type { LiveVersion } from '../forms/form-access.ts';
-import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-access.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { provenanceToMessage } from '../submissions/submission-proto.ts';
+import { provenanceToMessage, submissionWithContext } from '../submissions/submission-proto.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export function projectSession(db: Queries, { projectId }: Caller, sessionId: string): Promise<Session> {
@@ -46,7 +48,7 @@ export function anySession(db: Queries, sessionId: string): Promise<Session> {
  */
 export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
   refuseIfEnded(session);
-  const form = await publishedForm(context.forms, session.formId);
+  const form = await sessionsForm(context.forms, session.formId);
   if (form.status === 'archived' || form.closedAt !== null) refuseIfClosed(form, context.now());
   return { form, version: await context.forms.version(session.versionId) };
 }
@@ -106,7 +108,7 @@ export type Visit = Pick<
   Session,
   'prefill' | 'partialAnswers' | 'provenance' | 'metadata' | 'createdAt' | 'readAt'
 > &
-  Partial<Pick<Session, 'callback'>> & { id: string | null };
+  Partial<Pick<Session, 'callback' | 'context'>> & { id: string | null };
 
 export type OpenSession = { form: PublishedForm; version: LiveVersion };
 
@@ -148,6 +150,23 @@ export function sessionToMessage(
       currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
     ),
   };
+}
+
+/**
+ * What a call that reads a session answers: with the submission that ended it, if the caller may read answers and it
+ * was not deleted since. Recorded here.
+ */
+export async function readReply(context: ServiceContext, call: HandlerContext, session: Session) {
+  noteSession(context, call, session);
+  const form = await sessionsForm(context.forms, session.formId);
+  const message = sessionToMessage(context, form, session);
+  const { projectId, scopes } = callerOf(call);
+  const id = session.submissionId;
+  if (id === null || !holds(scopes, 'submissions:read')) return { session: message };
+  const submission = await findSubmission(context.database, projectId, id);
+  if (submission === null) return { session: message };
+  context.audit.note(call, { action: 'submission.read', resource: id, formId: form.id });
+  return { session: message, submission: submissionWithContext(submission, session) };
 }
 
 /** How a session ended, in messages. */

@@ -12,7 +12,7 @@ import { invalid } from '../../domain/errors/failure.ts';
 import { required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
-import { MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { secondsProblems } from '../request-values.ts';
@@ -155,9 +155,6 @@ const partialRefused: Violation = {
   code: 'custom',
   message: 'This form keeps no partial answers: its setting allowPartial is off',
 };
-
-/** Characters. */
-const MAX_REASON_LENGTH = 2000;
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_BYTES = 16 * 1024;

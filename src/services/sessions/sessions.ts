@@ -8,7 +8,7 @@ import { callerOf } from '../../rpc/context.ts';
 import { type Session, sessionStatuses } from '../../store/sessions/session-table.ts';
 import { findAnySession, listSessions as listStored } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm, requireProjectForm } from '../forms/form-access.ts';
+import { requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage } from '../forms/form-proto.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
@@ -20,6 +20,7 @@ import {
   noteSession,
   openSession,
   projectSession,
+  readReply,
   savedAnswers,
   sessionStatusOf,
   sessionToMessage,
@@ -31,11 +32,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     createSession: (request, call) => createSession(context, request, call),
 
     async getSession({ sessionId }, call) {
-      const session = await projectSession(context.database, callerOf(call), sessionId);
-      noteSession(context, call, session);
-      return {
-        session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session),
-      };
+      return readReply(context, call, await projectSession(context.database, callerOf(call), sessionId));
     },
 
     awaitSession: createAwaitSession(context),
@@ -71,7 +68,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       });
       context.audit.note(call, { formId: request.formId });
       if (items.length === 0) return {};
-      const form = await publishedForm(context.forms, request.formId);
+      const form = await sessionsForm(context.forms, request.formId);
       return {
         sessions: items.map((session) => sessionToMessage(context, form, session)),
         nextPageToken: nextCursor ?? '',

@@ -6,6 +6,7 @@ import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
+import { fingerprint } from '../../domain/json/canonical.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -15,7 +16,13 @@ import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import type { LiveVersion } from '../forms/form-access.ts';
-import { closed, type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
+import {
+  closed,
+  isHidden,
+  type PublishedForm,
+  recountIfAlmostFull,
+  refuseIfClosed,
+} from '../forms/form-access.ts';
 import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
@@ -134,6 +141,8 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     formVersionId: version.id,
     ...(language !== undefined && { language }),
     formCreatedBy: form.createdBy,
+    ...(facts.sessionId !== null && { outcome: 'submitted' }),
+    ...(session?.context && { contextChecksum: fingerprint(session.context) }),
   };
   return {
     ...facts,
@@ -178,9 +187,13 @@ function keyOf({ call, form }: Entry): string | undefined {
   return caller?.projectId === form.projectId ? caller.keyId : undefined;
 }
 
-/** Submissions of forms that are delivered to webhooks cause no mails, unless another version is published. */
-function skipMailsForVersion({ version }: PublishedForm): string | undefined {
-  return version.definition.delivery.type === 'webhook' ? version.id : undefined;
+/**
+ * Submissions of hidden forms, which have no owner, and of forms that are delivered to webhooks cause no mails, unless
+ * another version is published.
+ */
+function skipMailsForVersion(form: PublishedForm): string | undefined {
+  const { version } = form;
+  return isHidden(form) || version.definition.delivery.type === 'webhook' ? version.id : undefined;
 }
 
 /** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */

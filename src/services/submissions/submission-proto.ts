@@ -11,6 +11,8 @@ import {
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { contextToMessage } from '../../domain/sessions/context.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
 import { badParameter } from '../request-values.ts';
@@ -29,6 +31,15 @@ export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof
     metadata: row.metadata,
     provenance: provenanceToMessage(provenanceOf(row)),
   };
+}
+
+/** A stored submission as it is read alone, with what its person was shown. */
+export function submissionWithContext(
+  row: SubmissionRow,
+  session: Pick<Session, 'context'> | null,
+): MessageInitShape<typeof SubmissionSchema> {
+  const context = session?.context ?? null;
+  return { ...submissionToMessage(row), ...(context !== null && { context: contextToMessage(context) }) };
 }
 
 /** The status and the times that submissions are asked for by. Throws for a status that this version does not know. */

@@ -9,6 +9,7 @@ import { demoFormId, isId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { EventHead } from '../../store/events.ts';
+import { findAnySession } from '../../store/sessions/sessions.ts';
 import {
   listSubmissions as listStored,
   type SubmissionFilter,
@@ -26,7 +27,12 @@ import { badParameter, pageRequestOf, requireFound } from '../request-values.ts'
 import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportForm } from './export.ts';
-import { submissionRangeOf, submissionStatusOf, submissionToMessage } from './submission-proto.ts';
+import {
+  submissionRangeOf,
+  submissionStatusOf,
+  submissionToMessage,
+  submissionWithContext,
+} from './submission-proto.ts';
 import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
@@ -70,7 +76,9 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     async getSubmission({ submissionId }, call) {
       const submission = await projectSubmission(context, callerOf(call), submissionId);
       context.audit.note(call, { resource: submissionId, formId: submission.formId });
-      return { submission: submissionToMessage(submission) };
+      const { sessionId } = submission;
+      const session = sessionId === null ? null : await findAnySession(context.database, sessionId);
+      return { submission: submissionWithContext(submission, session) };
     },
 
     /** Lists a form's submissions, newest first. A form of another project is not there. */

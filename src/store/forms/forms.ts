@@ -196,7 +196,7 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
     archivedAt: raw('coalesce(archived_at, now())'),
     updatedAt: raw(`case when status = 'archived' then updated_at else now() end`),
   } as const;
-  const where = { id: formId, projectId, deletedAt: null };
+  const where = { id: formId, projectId, deletedAt: null, questionChecksum: null };
   return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
 }
 

@@ -150,9 +150,7 @@ export async function publishFirstVersion(
   tx: Transaction,
   { formId, key, ownerEmail, version }: FirstPublication,
 ): Promise<Version> {
-  const contract = firstContract(key ?? formId, version.definition);
-  const first = { ...version, formId, number: 1, contract, breaking: false };
-  await tx.write((em) => em.insert(VersionEntity, first));
+  const first = await insertFirstVersion(tx, key ?? formId, { ...version, formId });
   await tx.execute(
     `update forms set status = 'published', current_version_id = $2, name = $5, slug = $6, owner_email = $3,
        retention_days = $4, activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
@@ -166,6 +164,18 @@ export async function publishFirstVersion(
       version.definition.slug,
     ],
   );
+  return first;
+}
+
+/** Stores the first version of a form. `owner` names the generated code. */
+export async function insertFirstVersion(
+  tx: Transaction,
+  owner: string,
+  version: NewVersion & { formId: string },
+): Promise<Version> {
+  const contract = firstContract(owner, version.definition);
+  const first = { ...version, number: 1, contract, breaking: false };
+  await tx.write((em) => em.insert(VersionEntity, first));
   return first;
 }
 

@@ -1,0 +1,303 @@
+import type { Violation } from '../errors/violations.ts';
+import { isObject } from '../json/json.ts';
+
+/**
+ * The questions whose answers fit a flat JSON Schema, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write
+ * it: an object whose properties are strings (also of the formats date, date-time, email and uri), numbers, integers,
+ * booleans, enums of texts, or arrays of such an enum. References within the schema are followed; a property that may
+ * be null is one that need not be answered. What can't be asked is refused with its path.
+ *
+ * `answersSchema` says of the definition what the schema said: both describe the same answers.
+ */
+export function definitionFromSchema(schema: Schema): SchemaResult {
+  const reader = new SchemaReader(schema);
+  const definition = reader.readRoot();
+  return reader.violations.length > 0
+    ? { ok: false, violations: reader.violations }
+    : { ok: true, definition };
+}
+
+class SchemaReader {
+  readonly violations: Violation[] = [];
+  readonly #root: Schema;
+
+  constructor(root: Schema) {
+    this.#root = root;
+  }
+
+  readRoot(): Schema {
+    const schema = this.#resolve(this.#root, '');
+    const { title, description, properties, required = [], additionalProperties, ...rest } = schema;
+    this.#refuseUnknown(rest, '', ['type', '$defs', 'definitions']);
+    if (schema.type !== 'object') this.#refuse('type', 'Expected "object"');
+    if (typeof additionalProperties === 'object' && Object.keys(additionalProperties ?? {}).length > 0) {
+      this.#refuse('additionalProperties', 'Expected only properties that are named');
+    }
+    if (!isObject(properties) || Object.keys(properties).length === 0) {
+      this.#refuse('properties', 'Expected at least one property');
+      return {};
+    }
+    const must = new Set(Array.isArray(required) ? required : []);
+    for (const name of must) {
+      if (typeof name !== 'string' || !Object.hasOwn(properties, name)) {
+        this.#refuse('required', `There is no property ${JSON.stringify(name)}`);
+      }
+    }
+    const fields = Object.entries(properties).map(([name, property]) =>
+      this.#readProperty(name, property, must.has(name)),
+    );
+    return { ...textsOf({ name: title, description }), fields };
+  }
+
+  #readProperty(name: string, given: unknown, required: boolean): Schema {
+    const path = `properties.${name}`;
+    if (!fieldId.test(name)) {
+      this.#refuse(path, 'A property begins with a letter and has at most 64 letters, digits, "_" and "-"');
+    }
+    if (!isObject(given)) {
+      this.#refuse(path, 'Expected a schema');
+      return {};
+    }
+    const schema = this.#withoutNull(this.#resolve(given, path), path);
+    const { title, description, default: preset, ...rest } = schema;
+    return {
+      id: name,
+      ...textsOf({ label: title, description }),
+      ...this.#readType(rest, path),
+      required,
+      ...(preset !== undefined && preset !== null && { defaultValue: preset }),
+    };
+  }
+
+  #readType(schema: Schema, path: string): Schema {
+    const options = this.#optionsOf(schema, path);
+    if (options !== undefined) {
+      this.#refuseUnknown(schema, path, ['type', ...enumKeywords]);
+      return { type: options.length > FEW_OPTIONS ? 'select' : 'radio', options };
+    }
+    switch (schema.type) {
+      case 'string':
+        return this.#readString(schema, path);
+      case 'number':
+      case 'integer':
+        return this.#readNumber(schema, path);
+      case 'boolean':
+        this.#refuseUnknown(schema, path, ['type']);
+        return { type: 'boolean' };
+      case 'array':
+        return this.#readArray(schema, path);
+      default:
+        this.#refuse(
+          schema.type === undefined ? path : `${path}.type`,
+          'Only strings, numbers, integers, booleans, enums of texts and arrays of an enum can be asked',
+        );
+        return {};
+    }
+  }
+
+  #readString(schema: Schema, path: string): Schema {
+    const { format, minLength, maxLength, pattern } = schema;
+    this.#refuseUnknown(schema, path, ['type', 'format', 'minLength', 'maxLength', 'pattern']);
+    const type = format === undefined ? 'text' : formats.get(format);
+    if (type === undefined) {
+      this.#refuse(`${path}.format`, `Expected one of ${[...formats.keys()].join(', ')}`);
+      return {};
+    }
+    // Dates have one length and one form, which the pattern beside their format spells out.
+    if (type === 'date' || type === 'datetime') return { type };
+    return {
+      type,
+      ...(typeof minLength === 'number' && minLength > 0 && { minLength }),
+      ...(typeof maxLength === 'number' && { maxLength }),
+      ...this.#patternOf(pattern, type),
+    };
+  }
+
+  /** JSON Schema looks for a pattern anywhere, a field over the whole text. */
+  #patternOf(pattern: unknown, type: string): Schema {
+    if (typeof pattern !== 'string') return {};
+    // What Zod looks ahead for, that no dot begins an address or follows another, holds of every email field.
+    const own = type === 'email' ? pattern.replace('(?!\\.)(?!.*\\.\\.)', '') : pattern;
+    return { pattern: isWhole(own) ? own.slice(1, -1) : `(?s:.*)(?:${own})(?s:.*)` };
+  }
+
+  #readNumber(schema: Schema, path: string): Schema {
+    const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+    const known = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'format'];
+    this.#refuseUnknown(schema, path, ['type', ...known]);
+    const whole = type === 'integer';
+    const beyond = (bound: unknown, keyword: string, by: number) => {
+      if (bound === undefined) return undefined;
+      if (whole && typeof bound === 'number') return by > 0 ? Math.floor(bound) + 1 : Math.ceil(bound) - 1;
+      return this.#refuse(
+        `${path}.${keyword}`,
+        'Only a bound that is allowed itself can be asked of a number',
+      );
+    };
+    const min = bound(minimum) ?? beyond(exclusiveMinimum, 'exclusiveMinimum', 1);
+    const max = bound(maximum) ?? beyond(exclusiveMaximum, 'exclusiveMaximum', -1);
+    if (whole && multipleOf !== undefined && !Number.isInteger(multipleOf)) {
+      this.#refuse(`${path}.multipleOf`, 'Expected a whole number');
+    }
+    return {
+      type: 'number',
+      ...(min !== undefined && { min }),
+      ...(max !== undefined && { max }),
+      ...(whole || multipleOf !== undefined ? { step: multipleOf ?? 1 } : {}),
+    };
+  }
+
+  #readArray(schema: Schema, path: string): Schema {
+    const { items, minItems, maxItems } = schema;
+    this.#refuseUnknown(schema, path, ['type', 'items', 'minItems', 'maxItems', 'uniqueItems']);
+    const item = isObject(items) ? this.#resolve(items, `${path}.items`) : {};
+    const options = this.#optionsOf(item, `${path}.items`);
+    if (options === undefined) this.#refuse(`${path}.items`, 'Only arrays of an enum of texts can be asked');
+    return {
+      type: 'multi_select',
+      options: options ?? [],
+      ...(typeof minItems === 'number' && { minItems }),
+      ...(typeof maxItems === 'number' && { maxItems }),
+    };
+  }
+
+  /** The choices of an enum, a constant, or constants with titles; undefined for another schema. */
+  #optionsOf(schema: Schema, path: string): Schema[] | undefined {
+    const { enum: values, const: only, oneOf, anyOf } = schema;
+    const titled = [oneOf, anyOf].find(
+      (choices) =>
+        Array.isArray(choices) && choices.every((one) => isObject(one) && Object.hasOwn(one, 'const')),
+    );
+    const found = Array.isArray(titled)
+      ? titled.map((one) => (isObject(one) ? { value: one.const, label: one.title ?? one.const } : {}))
+      : (Array.isArray(values) ? values : only === undefined ? undefined : [only])?.map((value) => ({
+          value,
+          label: value,
+        }));
+    if (found?.some(({ value }) => typeof value !== 'string')) {
+      this.#refuse(path, 'Only enums of texts can be asked');
+      return [];
+    }
+    return found;
+  }
+
+  /** Follows references within the schema; what stands beside one goes over what it names. */
+  #resolve(schema: Schema, path: string): Schema {
+    let resolved = schema;
+    for (let depth = 0; depth < MAX_REFERENCES; depth += 1) {
+      const { $ref, allOf, ...rest } = resolved;
+      const [single, ...others] = Array.isArray(allOf) ? allOf : [];
+      if ($ref === undefined && (others.length > 0 || !isObject(single))) break;
+      const target = $ref === undefined ? single : this.#find($ref);
+      if (!isObject(target)) {
+        this.#refuse(path === '' ? '$ref' : `${path}.$ref`, 'Expected a reference within the schema');
+        return rest;
+      }
+      resolved = { ...target, ...rest };
+    }
+    return resolved;
+  }
+
+  #find(reference: unknown): unknown {
+    const names = typeof reference === 'string' ? /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) : null;
+    const [, group = '', name = ''] = names ?? [];
+    const definitions = this.#root[group];
+    return isObject(definitions) && Object.hasOwn(definitions, name) ? definitions[name] : undefined;
+  }
+
+  /** The schema of a property that may be null, without that. */
+  #withoutNull(schema: Schema, path: string): Schema {
+    const { anyOf, oneOf, type, enum: values, ...rest } = schema;
+    const choices = [anyOf, oneOf].find(Array.isArray);
+    const others = choices?.filter((one) => !isObject(one) || one.type !== 'null');
+    if (choices !== undefined && others?.length === choices.length - 1 && others.length === 1) {
+      const [only] = others;
+      if (isObject(only)) return { ...this.#resolve(only, path), ...rest };
+    }
+    const types = Array.isArray(type) ? type.filter((one) => one !== 'null') : [type];
+    return {
+      ...schema,
+      ...(types.length === 1 && types[0] !== undefined && { type: types[0] }),
+      ...(Array.isArray(type) && Array.isArray(values) && { enum: values.filter((value) => value !== null) }),
+    };
+  }
+
+  #refuseUnknown(schema: Schema, path: string, known: string[]): void {
+    for (const keyword of Object.keys(schema)) {
+      if (known.includes(keyword) || annotations.has(keyword)) continue;
+      this.#refuse(path === '' ? keyword : `${path}.${keyword}`, `"${keyword.slice(0, 64)}" can't be asked`);
+    }
+  }
+
+  #refuse(path: string, message: string): undefined {
+    this.violations.push({ path, code: 'custom', message });
+  }
+}
+
+/** Whether a pattern begins with `^`, ends with `$`, and has no alternatives outside of groups. */
+function isWhole(pattern: string): boolean {
+  let depth = 0;
+  let isAlternative = false;
+  for (const [token] of pattern.matchAll(/\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]/gs)) {
+    if (token === '(') depth += 1;
+    else if (token === ')') depth -= 1;
+    else if (token === '|' && depth === 0) isAlternative = true;
+  }
+  return /^\^.*(?<!\\)\$$/s.test(pattern) && !isAlternative;
+}
+
+/** Zod's bounds of every whole number are those of every number here. */
+function bound(value: unknown): unknown {
+  return typeof value === 'number' && Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
+}
+
+function textsOf(texts: Schema): Schema {
+  return Object.fromEntries(
+    Object.entries(texts).filter(([, text]) => typeof text === 'string' && text !== ''),
+  );
+}
+
+const fieldId = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
+
+const formats = new Map<unknown, string>([
+  ['date', 'date'],
+  ['date-time', 'datetime'],
+  ['email', 'email'],
+  ['uri', 'url'],
+]);
+
+const enumKeywords = ['enum', 'const', 'oneOf', 'anyOf'];
+
+/** Keywords that say nothing of which answers fit. */
+const annotations = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'title', 'description']);
+
+/** With more, a list that opens is easier to read. */
+const FEW_OPTIONS = 6;
+
+/** Also ends circles. */
+const MAX_REFERENCES = 8;
+
+/** The place in a schema of what is wrong at a place of the definition that was made of it. */
+export function schemaPathOf(path: string, { fields }: Schema): string {
+  const [list, index, attribute, ...rest] = path.split('.');
+  const field =
+    list === 'fields' && index !== undefined && Array.isArray(fields) ? fields[Number(index)] : undefined;
+  if (!isObject(field)) return attributes.get(list ?? '') ?? path;
+  const keyword = attribute === undefined ? [] : [attributes.get(attribute) ?? attribute, ...rest];
+  return ['properties', String(field.id), ...keyword].join('.');
+}
+
+const attributes = new Map([
+  ['name', 'title'],
+  ['fields', 'properties'],
+  ['label', 'title'],
+  ['defaultValue', 'default'],
+  ['options', 'enum'],
+  ['min', 'minimum'],
+  ['max', 'maximum'],
+  ['step', 'multipleOf'],
+]);
+
+type Schema = Record<string, unknown>;
+
+export type SchemaResult = { ok: true; definition: Schema } | { ok: false; violations: Violation[] };

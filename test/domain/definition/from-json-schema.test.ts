@@ -1,0 +1,213 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { answersSchema, sampleAnswers } from '../../../src/domain/answers/json-schema.ts';
+import { definitionFromSchema, schemaPathOf } from '../../../src/domain/definition/from-json-schema.ts';
+import { checkQuestions } from '../../../src/domain/definition/questions.ts';
+
+/** The checked definition that a schema becomes. */
+function definitionOf(schema: object) {
+  const read = definitionFromSchema(JSON.parse(JSON.stringify(schema)));
+  if (!read.ok) throw new Error(JSON.stringify(read.violations));
+  const checked = checkQuestions(read.definition, { allowPrivateUrls: false });
+  if (!checked.ok) throw new Error(JSON.stringify(checked.violations));
+  return checked.definition;
+}
+
+function refusedPaths(schema: object): string[] {
+  const read = definitionFromSchema(JSON.parse(JSON.stringify(schema)));
+  return read.ok ? [] : read.violations.map(({ path }) => path);
+}
+
+const object = (properties: object, required = Object.keys(properties)) => ({
+  type: 'object',
+  properties,
+  required,
+});
+
+const byZod = z.object({
+  name: z.string().min(2).max(80).meta({ title: 'Your name', description: 'As in your passport.' }),
+  mail: z.email(),
+  site: z.url().optional(),
+  day: z.iso.date(),
+  at: z.iso.datetime(),
+  count: z.int().min(1).max(9),
+  positive: z.int().positive(),
+  price: z.number().multipleOf(0.5),
+  agreed: z.boolean(),
+  plan: z.enum(['free', 'pro']).default('free'),
+  tags: z
+    .array(z.enum(['a', 'b', 'c']))
+    .min(1)
+    .max(2),
+  code: z.string().regex(/^[A-Z]{3}$/),
+  only: z.literal('yes'),
+});
+
+/** As `model_json_schema` of Pydantic 2 writes it. */
+const byPydantic = {
+  $defs: { Plan: { enum: ['free', 'pro'], title: 'Plan', type: 'string' } },
+  description: 'What we need.',
+  properties: {
+    plan: { $ref: '#/$defs/Plan' },
+    fallback: { allOf: [{ $ref: '#/$defs/Plan' }], default: 'pro' },
+    plans: { items: { $ref: '#/$defs/Plan' }, title: 'Plans', type: 'array', uniqueItems: true },
+    note: { anyOf: [{ type: 'string' }, { type: 'null' }], default: null, title: 'Note' },
+    day: { format: 'date', title: 'Day', type: 'string' },
+    seats: { exclusiveMinimum: 0, maximum: 10, title: 'Seats', type: 'integer' },
+    page: { format: 'uri', maxLength: 2083, minLength: 1, title: 'Page', type: 'string' },
+  },
+  required: ['plan', 'plans', 'day', 'seats', 'page'],
+  title: 'Order',
+  type: 'object',
+};
+
+describe('a JSON Schema as questions', () => {
+  it('reads what Zod writes, and its answers are what Zod wants', () => {
+    const definition = definitionOf(z.toJSONSchema(byZod));
+
+    expect(definition.fields.map(({ id, type }) => [id, type])).toEqual([
+      ['name', 'text'],
+      ['mail', 'email'],
+      ['site', 'url'],
+      ['day', 'date'],
+      ['at', 'datetime'],
+      ['count', 'number'],
+      ['positive', 'number'],
+      ['price', 'number'],
+      ['agreed', 'boolean'],
+      ['plan', 'radio'],
+      ['tags', 'multi_select'],
+      ['code', 'text'],
+      ['only', 'radio'],
+    ]);
+    expect(definition.fields[0]).toMatchObject({
+      label: 'Your name',
+      minLength: 2,
+      maxLength: 80,
+      required: true,
+    });
+    expect(definition.fields.find(({ id }) => id === 'positive')).toMatchObject({ min: 1, step: 1 });
+    expect(byZod.parse({ ...sampleAnswers(definition), code: 'ABC' })).toBeTruthy();
+  });
+
+  it('reads what Pydantic writes: references, unions with null, and bounds that are not allowed themselves', () => {
+    const definition = definitionOf(byPydantic);
+
+    expect([definition.name, definition.description]).toEqual(['Order', 'What we need.']);
+    expect(definition.fields.map(({ id, type, required }) => [id, type, required])).toEqual([
+      ['plan', 'radio', true],
+      ['fallback', 'radio', false],
+      ['plans', 'multi_select', true],
+      ['note', 'text', false],
+      ['day', 'date', true],
+      ['seats', 'number', true],
+      ['page', 'url', true],
+    ]);
+    expect(definition.fields.at(1)).toMatchObject({ defaultValue: 'pro' });
+    expect(definition.fields.at(5)).toMatchObject({ min: 1, max: 10, step: 1 });
+  });
+
+  it.each([
+    ['Zod', z.toJSONSchema(byZod)],
+    ['Pydantic', byPydantic],
+  ])('is the inverse of the JSON Schema of the answers, for that of %s', (_name, given) => {
+    const definition = definitionOf(given);
+    const ajv = addFormats.default(new Ajv2020({ strict: false }));
+    const [asked, own] = [given, answersSchema(definition)].map((schema) => ajv.compile(schema));
+    const answers = { ...sampleAnswers(definition), code: 'ABC', note: 'x' };
+    const known = Object.fromEntries(
+      Object.entries(answers).filter(([id]) => definition.fields.some((field) => field.id === id)),
+    );
+
+    expect([asked?.(known), own?.(known)], JSON.stringify([asked?.errors, own?.errors])).toEqual([
+      true,
+      true,
+    ]);
+    for (const { id, required } of definition.fields) {
+      const { [id]: _, ...without } = known;
+      if (required && !['plan'].includes(id))
+        expect([id, asked?.(without), own?.(without)]).toEqual([id, false, false]);
+      for (const wrong of [{}, 12.25, 'not it', ['nothing'], '']) {
+        if (asked?.({ ...known, [id]: wrong }) === false) {
+          expect([id, wrong, own?.({ ...known, [id]: wrong })]).toEqual([id, wrong, false]);
+        }
+      }
+    }
+  });
+
+  it('reads the JSON Schema of a form back as the same questions', () => {
+    const first = definitionOf(z.toJSONSchema(byZod));
+    // What a pattern and a format say twice is said once, and null is a way not to answer.
+    const plain = {
+      ...first,
+      fields: first.fields.filter(({ type }) => !['date', 'datetime', 'email', 'url'].includes(type)),
+    };
+
+    const again = definitionOf(answersSchema(plain));
+
+    const told = (fields: typeof first.fields) =>
+      fields.map(({ id, type, min, max, step, options }) => ({ id, type, min, max, step, options }));
+    expect(told(again.fields)).toEqual(told(plain.fields));
+  });
+
+  it.each([
+    ['an object within', object({ a: { type: 'object', properties: {} } }), 'properties.a.type'],
+    ['a list of texts', object({ a: { type: 'array', items: { type: 'string' } } }), 'properties.a.items'],
+    ['a union', object({ a: { anyOf: [{ type: 'string' }, { type: 'number' }] } }), 'properties.a'],
+    ['an enum of numbers', object({ a: { enum: [1, 2] } }), 'properties.a'],
+    ['an unknown format', object({ a: { type: 'string', format: 'ipv4' } }), 'properties.a.format'],
+    [
+      'a bound between numbers',
+      object({ a: { type: 'number', exclusiveMinimum: 0 } }),
+      'properties.a.exclusiveMinimum',
+    ],
+    [
+      'a rule between properties',
+      { ...object({ a: { type: 'string' } }), dependentRequired: {} },
+      'dependentRequired',
+    ],
+    ['a keyword that is not known', object({ a: { type: 'boolean', not: {} } }), 'properties.a.not'],
+    ['a reference to elsewhere', object({ a: { $ref: 'https://example.com/a' } }), 'properties.a.$ref'],
+    [
+      'a reference in a circle',
+      { ...object({ a: { $ref: '#/$defs/A' } }), $defs: { A: { $ref: '#/$defs/A' } } },
+      'properties.a',
+    ],
+    ['a name that no field has', object({ '1a': { type: 'string' } }), 'properties.1a'],
+    ['what is required and not there', object({ a: { type: 'string' } }, ['b']), 'required'],
+    ['no object', { type: 'string' }, 'type'],
+    ['no properties', { type: 'object' }, 'properties'],
+  ])('refuses %s with its path', (_name, schema, path) => {
+    expect(refusedPaths(schema)).toContain(path);
+  });
+
+  it('names the place in the schema of what is wrong with its questions', () => {
+    const definition = { fields: [{ id: 'a' }] };
+
+    expect(
+      ['fields.0.pattern', 'fields.0.min', 'fields.0.options.2.value', 'fields', 'name'].map((path) =>
+        schemaPathOf(path, definition),
+      ),
+    ).toEqual([
+      'properties.a.pattern',
+      'properties.a.minimum',
+      'properties.a.enum.2.value',
+      'properties',
+      'title',
+    ]);
+  });
+
+  it('finds a pattern anywhere in the text, as JSON Schema does', () => {
+    const check = (pattern: string) =>
+      definitionOf(object({ a: { type: 'string', pattern } })).fields[0]?.pattern;
+
+    expect([check('^[A-Z]+$'), check('b'), check('^a|b$'), check('^(?:a|b)$')]).toEqual([
+      '[A-Z]+',
+      '(?s:.*)(?:b)(?s:.*)',
+      '(?s:.*)(?:^a|b$)(?s:.*)',
+      '(?:a|b)',
+    ]);
+  });
+});
