@@ -213,7 +213,7 @@ describe.each(engines)('ask_person on %s', (engine) => {
       return { action: 'decline' };
     });
 
-    const declined = await agent.use('ask_person', args());
+    const declined = await agent.use('ask_person', { ...args(), allow_decline: false });
     const { session_id } = declined.facts;
     const waiting = agent.use('wait_for_session', { session_id, timeout: 1 });
     meanwhile = async (id) => void (await agent.use('cancel_session', { session_id: id }));
