@@ -17,6 +17,8 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   },
   SessionsService: {
     none: 'createSession getSessionAgentSchema',
+    // A session that was submitted holds its submission, for keys that read answers.
+    reading: 'getSession awaitSession',
     session: 'getSession awaitSession listSessions updateSession cancelSession declineSession submitSession',
   },
   WebhooksService: {

@@ -11,7 +11,7 @@ import type { Transaction } from '../../store/database/database.ts';
 import { type Form, findFormByKey, lockForm, updateForm } from '../../store/forms/forms.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
-import { projectForm } from './form-access.ts';
+import { changeableForm } from './form-access.ts';
 import { formToMessage } from './form-proto.ts';
 
 /**
@@ -61,7 +61,7 @@ export async function updateFormKey(
   );
   const changed = await database.transaction(async (tx) => {
     await lockForm(tx, formId);
-    const form = await projectForm(tx, caller, formId);
+    const form = await changeableForm(tx, caller, formId);
     if (isKeyless(form)) {
       throw failed(Reason.CONFLICT, 'The form was made without an API key: files do not manage it');
     }

@@ -151,7 +151,7 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
     return describe(definition);
   }
   if (keyless) throw failed(Reason.MISSING_KEY, 'Comparing with a form needs an API key');
-  const form = await projectForm(database, caller, request.againstFormId);
+  const form = await changeableForm(database, caller, request.againstFormId);
   refuseUnlessPublished(form);
   const former = await definitionInUse(database, form);
   const { definition } = readDefinition(request.definition, {
