@@ -73,7 +73,7 @@ export async function resume(
   const problem = await settle({ id, mode }, response, tool);
   // That the person opened a link says nothing of the answers.
   if (mode === 'url' && response?.action === 'accept') return waitFor(id, WAIT_SECONDS, tool);
-  const outcome = await outcomeOf(await tool.call(rpcs.getSession, { sessionId: id }), tool);
+  const outcome = outcomeOf(await tool.call(rpcs.getSession, { sessionId: id }), tool);
   if (outcome.facts.status !== 'open') return outcome;
   return {
     facts: outcome.facts,
