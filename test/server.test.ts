@@ -98,6 +98,7 @@ describe.each(engines)('on %s', (engine) => {
           retryable,
           retryAfter: json.error.retry_after,
           nextCall: next_call.toUpperCase(),
+          changes: [],
           violations: details.map(({ code: detail }: Detail) => detail),
           challenge: headers.get('www-authenticate'),
         });

@@ -179,6 +179,8 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
       prefill: {},
       metadata: {},
       submission_id: null,
+      outcome: null,
+      allow_decline: false,
     });
     expect(Date.parse(session.expires_at) - Date.parse(session.created_at)).toBe(3_600_000);
   });
