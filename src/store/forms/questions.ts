@@ -48,12 +48,13 @@ export async function keepQuestionForm(tx: Transaction, formId: string): Promise
  * were looked at, and which were deleted; their rows are removed as those of any deleted form.
  */
 export async function removeIdleQuestions(database: Database, limit: number): Promise<IdleQuestions> {
+  const dueForms = `select id from forms
+    where question_checksum is not null and deleted_at is null and question_due_at <= now()
+    order by question_due_at limit $1`;
+  // A look costs no transaction while nothing is due.
+  if ((await database.select(dueForms, [1])).length === 0) return { looked: 0, deleted: [] };
   return database.transaction(async (tx) => {
-    const due = await tx.select(
-      `select id from forms where question_checksum is not null and deleted_at is null and question_due_at <= now()
-       order by question_due_at limit $1 for update skip locked`,
-      [limit],
-    );
+    const due = await tx.select(`${dueForms} for update skip locked`, [limit]);
     const rows = await tx.execute(
       `update forms f set question_due_at = ends.due_at, deleted_at = case when ends.due_at <= now() then now() end
        from (

@@ -142,8 +142,9 @@ export const bugs: readonly Bug[] = [
       },
       {
         file: 'src/delivery/webhook/sender.ts',
-        find: '  const openSecret = cached(',
-        replace: '  const seen = new Map<string, ClaimedWebhook>();\n  const openSecret = cached(',
+        find: '  const opened = new LRUCache<string, string>({\n',
+        replace:
+          '  const seen = new Map<string, ClaimedWebhook>();\n  const opened = new LRUCache<string, string>({\n',
       },
     ],
   },
@@ -186,8 +187,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/store/submissions/submission-insert.ts',
-        find: '  from stored group by form_id order by form_id\n',
-        replace: '  from stored where false group by form_id order by form_id\n',
+        find: ' group by form_id order by form_id\n',
+        replace: ' where false group by form_id order by form_id\n',
       },
       {
         file: 'src/store/submissions/submission-insert.ts',
