@@ -10,7 +10,7 @@ import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
-import { type Form, findFormByKey, insertForm, lockForm, updateForm } from '../../store/forms/forms.ts';
+import { type Form, insertForm, lockFormByKey, updateForm } from '../../store/forms/forms.ts';
 import { findVersion, publishFirstVersion, type Version } from '../../store/forms/versions.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import { lockProject } from '../../store/projects/projects.ts';
@@ -26,8 +26,8 @@ import { formEvents, newForm, newVersion, readDefinition } from './form-rows.ts'
 import { keptUrlOf, type Published, publishNext } from './publishing.ts';
 
 /**
- * Brings the form with a key to a definition. The project is locked meanwhile, so that of two calls at once the second
- * finds what the first has made.
+ * Brings the form with a key to a definition. The form is locked before it is read, and the project if there is no such
+ * form yet, so that of two calls at once the second finds what the first has made.
  */
 export async function applyForm(context: ServiceContext, request: ApplyFormRequest, call: HandlerContext) {
   const { database, settings, now } = context;
@@ -38,8 +38,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
 
   const at = new Date(now());
   const applied = await database.transaction(async (tx): Promise<Applied> => {
-    await lockProject(tx, caller.projectId);
-    const form = await findFormByKey(tx, caller.projectId, request.key);
+    const form = await lockedForm(tx, caller.projectId, request.key);
     const current = form?.currentVersionId == null ? null : await findVersion(tx, form.currentVersionId);
     const checked = readDefinition(request.definition, {
       keyless: false,
@@ -65,6 +64,14 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
   };
 }
 
+/** Forms are locked before their project, as by all calls that lock both: two of them never wait for each other. */
+async function lockedForm(tx: Transaction, projectId: string, key: string): Promise<Form | null> {
+  const found = await lockFormByKey(tx, projectId, key);
+  if (found !== null) return found;
+  await lockProject(tx, projectId);
+  return lockFormByKey(tx, projectId, key);
+}
+
 /** Makes a form that there is not, and publishes it, or a draft, whose activation token is void from then on. */
 async function publishFirst(
   tx: Transaction,
@@ -81,7 +88,7 @@ async function publishFirst(
   if (draft === null) {
     await insertForm(tx, form);
     await context.audit.change(tx, call, { action: 'form.created', formId: form.id });
-  } else await lockForm(tx, form.id);
+  }
   if (managedBy !== '') await updateForm(tx, form.id, { managedBy });
   const ownerEmail = owner === '' ? null : owner;
   const first = { formId: form.id, key, ownerEmail, version: newVersion(definition, at) };

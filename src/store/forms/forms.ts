@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { id, json, rowsOf, text, time } from '../database/columns.ts';
@@ -120,6 +120,12 @@ export async function findForm(db: Queries, projectId: string, formId: string): 
 /** Finds a form of a project by its key. */
 export async function findFormByKey(db: Queries, projectId: string, key: string): Promise<Form | null> {
   return db.read((em) => em.findOne(FormEntity, { projectId, key, deletedAt: null }));
+}
+
+/** The same, and keeps others from changing the form until the transaction ends. */
+export async function lockFormByKey(tx: Transaction, projectId: string, key: string): Promise<Form | null> {
+  const where = { projectId, key, deletedAt: null };
+  return tx.read((em) => em.findOne(FormEntity, where, { lockMode: LockMode.PESSIMISTIC_WRITE }));
 }
 
 /** Gives a form its key, or says who keeps its definition. */

@@ -1,13 +1,15 @@
-import { createClient } from '@connectrpc/connect';
+import { ConnectError, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ChangeKind, Compatibility } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { ApplyOutcome, FormStatus, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { lockForm } from '../../../src/store/forms/forms.ts';
 import { engines } from '../../support/database.ts';
 import { type DefinitionInit, definitionMessage } from '../../support/definitions.ts';
 import { expectFailure, failureOf } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
+import { until } from '../../support/until.ts';
 
 const owner = 'owner@example.com';
 const hook = (secret = ''): DefinitionInit => ({
@@ -35,6 +37,32 @@ describe.each(engines)('a form as a file has it, on %s', (engine) => {
   const apply = (key: string, definition: DefinitionInit = {}, options: object = {}, as = publisher) =>
     formsOf(as).applyForm({ key, definition: definitionMessage(definition), owner, ...options });
   const everything = () => services.givenKey({ project });
+
+  /**
+   * Calls at once, which get the form's row in this order: another transaction holds it until both wait for it. The
+   * embedded database runs one transaction after the other.
+   */
+  async function oneAfterTheOther<A, B>(formId: string, first: () => Promise<A>, second: () => Promise<B>) {
+    const { database } = services;
+    if (engine === 'pglite') return Promise.allSettled([first(), second()]);
+    const waiting = (count: number) =>
+      until(async () => {
+        const [row] = await database.select(
+          `select count(*)::int as waiting from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        return row?.waiting === count;
+      });
+    const calls = await database.transaction(async (tx) => {
+      await lockForm(tx, formId);
+      const one = first();
+      await waiting(1);
+      const other = second();
+      await waiting(2);
+      return [one, other] as const;
+    });
+    return Promise.allSettled(calls);
+  }
 
   it('is made and published, once, without an activation mail', async () => {
     const key = newKey();
@@ -76,6 +104,43 @@ describe.each(engines)('a form as a file has it, on %s', (engine) => {
     expect(outcomes.filter((outcome) => outcome === ApplyOutcome.CREATED)).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome === ApplyOutcome.UNCHANGED)).toHaveLength(4);
     expect(new Set(applied.map(({ version }) => version?.id)).size).toBe(1);
+  });
+
+  it('is published once when its token is used at the same time', async () => {
+    const key = newKey();
+    const all = formsOf(await everything());
+    const { form, activationToken } = await all.createForm({ definition: definitionMessage(), key });
+    const formId = form?.id ?? '';
+
+    const [activated, applied] = await oneAfterTheOther(
+      formId,
+      () => all.activateForm({ formId, activationToken, email: owner }),
+      () => apply(key),
+    );
+
+    const isActivated = activated.status === 'fulfilled';
+    const outcome = isActivated ? ApplyOutcome.UNCHANGED : ApplyOutcome.PUBLISHED;
+    expect(applied).toMatchObject({ value: { outcome, version: { number: 1 } } });
+    if (!isActivated) expect(ConnectError.from(activated.reason).message).toContain('has been used');
+    expect(isActivated || engine === 'pglite').toBe(true);
+    expect((await all.listFormVersions({ formId })).versions).toHaveLength(1);
+  });
+
+  it('is what the later call wants when it is published otherwise at the same time', async () => {
+    const key = newKey();
+    const all = formsOf(await everything());
+    const formId = (await apply(key, { name: 'First' })).form?.id ?? '';
+
+    const [published, applied] = await oneAfterTheOther(
+      formId,
+      () => all.publishFormVersion({ formId, definition: definitionMessage({ name: 'Other' }) }),
+      () => apply(key, { name: 'First' }),
+    );
+
+    expect([published.status, applied.status]).toEqual(['fulfilled', 'fulfilled']);
+    const isLast = applied.status === 'fulfilled' && applied.value.outcome === ApplyOutcome.UPDATED;
+    expect((await all.getForm({ formId })).form?.name).toBe(isLast ? 'First' : 'Other');
+    expect(isLast || engine === 'pglite').toBe(true);
   });
 
   it('publishes a draft, whose token is void from then on', async () => {
