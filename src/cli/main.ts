@@ -12,6 +12,8 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- forms plan DIR [--prune] [--json] [--managed-by NAME]
        npm run cli -- forms apply DIR [--yes] [--prune] [--allow-breaking] [--json] [--managed-by NAME]
        npm run cli -- forms export DIR [--managed-by NAME]
+       npm run cli -- forms types FORM --lang LANG --out DIR
+       npm run cli -- forms types --all --lang LANG --out DIR
        npm run cli -- admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke [--revoke-children | --keep-children] ID
@@ -43,14 +45,17 @@ key's scopes decide which tools there are. npm prints lines of its own first unl
 
 forms keeps forms as files of a folder, NAME.form.json or NAME.form.yaml: plan prints what would change and ends with
 0 for nothing, 2 for changes and 3 for changes that break something; apply does it; export writes what the service
-has. All take --server and --key. plan needs forms:read, apply also forms:publish (forms:write to archive), and export
-also webhooks:read.
+has; types writes the types of the answers to a form, by its id or key, or to all published forms. All take --server
+and --key. plan and types need forms:read, apply also forms:publish (forms:write to archive), and export also
+webhooks:read.
 
   --managed-by NAME  who keeps the forms (default: the folder's name)
   --prune            archive forms that NAME keeps and that have no file
   --yes              apply without a question
   --allow-breaking   apply also what a form's compatibility refuses
   --json             print the result as JSON
+  --lang LANG        proto (with a buf.yaml, so that the folder is a module of buf), ts or json-schema
+  --out DIR          where the types go
 
 admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
 asks the service that has the latter open. A new key alone goes to standard output.
@@ -82,6 +87,9 @@ const options = {
   yes: { type: 'boolean' },
   'allow-breaking': { type: 'boolean' },
   json: { type: 'boolean' },
+  lang: { type: 'string' },
+  out: { type: 'string' },
+  all: { type: 'boolean' },
 } as const;
 
 const commands: Commands<typeof options> = {
@@ -110,6 +118,15 @@ const commands: Commands<typeof options> = {
   'forms plan': formsCommand('plan', ['prune', 'json']),
   'forms apply': formsCommand('apply', ['prune', 'json', 'yes', 'allow-breaking']),
   'forms export': formsCommand('export', []),
+  'forms types': {
+    takes: ['server', 'key', 'lang', 'out', 'all'],
+    most: 1,
+    run({ lang, out, all = false, ...given }, form) {
+      if (out === undefined) throw new UsageError('--out is missing: the folder for the types');
+      if ((form === undefined) !== all) throw new UsageError('Give either FORM, an id or a key, or --all');
+      return runForms('types', { ...reached(given), folder: out, lang, form });
+    },
+  },
 };
 
 try {
@@ -138,11 +155,14 @@ function formsCommand(
     needs: 1,
     missing: 'Missing DIR: the folder with the files of the forms',
     async run({ 'managed-by': managedBy, 'allow-breaking': allowBreaking, ...given }, folder = '') {
-      const { runFormsCommand } = await import('./forms/run.ts');
-      const command = { ...given, ...reached(given), folder, managedBy, allowBreaking };
-      process.exitCode = await runFormsCommand(name, command, { env: process.env, print, note });
+      await runForms(name, { ...given, ...reached(given), folder, managedBy, allowBreaking });
     },
   };
+}
+
+async function runForms(name: FormsArguments[0], command: FormsArguments[1]): Promise<void> {
+  const { runFormsCommand } = await import('./forms/run.ts');
+  process.exitCode = await runFormsCommand(name, command, { env: process.env, print, note });
 }
 
 function print(line: string): void {
@@ -170,5 +190,7 @@ function httpUrl(option: string, text: string): string {
   if (protocol === 'http:' || protocol === 'https:') return text;
   throw new UsageError(`${option}: Expected a URL that begins with http:// or https://, not ${text}`);
 }
+
+type FormsArguments = Parameters<typeof import('./forms/run.ts').runFormsCommand>;
 
 type Service = { server: string; key: string };

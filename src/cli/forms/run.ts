@@ -6,11 +6,12 @@ import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { RefusedError, reasonOf, type Terminal, UsageError } from '../terminal.ts';
 import { apply, plan } from './apply.ts';
 import { exportForms } from './export.ts';
+import { writeTypes } from './types.ts';
 
-/** Runs a command on the forms of a folder. Returns its exit code. Throws a `RefusedError` where the service refuses. */
+/** Runs a command on forms and a folder. Returns its exit code. Throws a `RefusedError` where the service refuses. */
 export async function runFormsCommand(
-  name: 'plan' | 'apply' | 'export',
-  { folder, server, key, managedBy = basename(resolve(folder)), ...flags }: FormsCommand,
+  name: FormsCommandName,
+  { folder, server, key, managedBy = basename(resolve(folder)), lang = '', form, ...flags }: FormsCommand,
   { env, print, note }: Omit<Terminal, 'now'>,
 ): Promise<number> {
   const { prune = false, yes = false, json = false, allowBreaking = false } = flags;
@@ -29,7 +30,8 @@ export async function runFormsCommand(
     if (name === 'plan') return await plan(options);
     if (name === 'apply')
       return await apply({ ...options, allowBreaking, confirm: yes ? async () => true : ask });
-    await exportForms({ ...options, server, note });
+    if (name === 'types') await writeTypes({ client, form, lang, out: folder, print });
+    else await exportForms({ ...options, server, note });
     return 0;
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
@@ -48,7 +50,9 @@ async function ask(): Promise<boolean> {
   }
 }
 
-/** `managedBy`: who keeps the forms; absent: the name of the folder. */
+export type FormsCommandName = 'plan' | 'apply' | 'export' | 'types';
+
+/** `managedBy`: who keeps the forms; absent: the name of the folder. `form`: whose types are written; absent: of all. */
 type FormsCommand = {
   folder: string;
   server: string;
@@ -58,4 +62,6 @@ type FormsCommand = {
   yes?: boolean | undefined;
   json?: boolean | undefined;
   allowBreaking?: boolean | undefined;
+  form?: string | undefined;
+  lang?: string | undefined;
 };

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { contactForm, startService, type TestService } from '../support/server.ts';
+import { temporaryFolder } from '../support/spawn.ts';
+
+const [email, message] = contactForm.fields;
+const contact = { ...contactForm, owner: 'owner@example.com' };
+
+it('the types of all forms of a project are a module that buf generates from and compares', async () => {
+  await using service = await startService();
+  await service.put('/v1/forms/by-key/contact', contact);
+  await service.put('/v1/forms/by-key/survey', { ...contact, name: 'Survey' });
+  await service.post('/api/forms/create', contactForm);
+  using folder = temporaryFolder();
+  const types = join(folder.path, 'types');
+
+  const written = await cli(service, 'types', '--all', '--lang', 'proto', '--out', types);
+
+  const path = (name: string) => `headlessforms/generated/${name}/answers.proto`;
+  expect(written).toEqual({
+    code: 0,
+    text: `${join(types, path('survey'))}\n${join(types, path('contact'))}\n`,
+  });
+  const plugins = [{ local: 'protoc-gen-es', out: 'gen', opt: 'target=ts' }];
+  writeFileSync(join(types, 'buf.gen.yaml'), JSON.stringify({ version: 'v2', plugins }));
+  expect(await buf(types, 'lint')).toBe('');
+  expect(await buf(types, 'generate')).toBe('');
+  const generated = readFileSync(join(types, 'gen/headlessforms/generated/contact/answers_pb.ts'), 'utf8');
+  expect(generated).toContain('export type ContactAnswers = ');
+
+  const before = join(folder.path, 'before');
+  cpSync(types, before, { recursive: true });
+  const renew = async (fields: unknown[]) => {
+    await service.put('/v1/forms/by-key/contact', { ...contact, fields });
+    await cli(service, 'types', '--all', '--lang', 'proto', '--out', types);
+    return buf(types, 'breaking', '--against', before);
+  };
+  expect(await renew([email, message, { id: 'phone', type: 'phone' }])).toBe('');
+  expect(await renew([email])).toContain('Previously present field "2" with name "message"');
+  // What was changed in it stays.
+  writeFileSync(join(types, 'buf.yaml'), 'version: v2\n');
+  await cli(service, 'types', 'contact', '--lang', 'proto', '--out', types);
+  expect(readFileSync(join(types, 'buf.yaml'), 'utf8')).toBe('version: v2\n');
+}, 120_000);
+
+it('the types of one form come in each language, by its id or key', async () => {
+  await using service = await startService();
+  const { json } = await service.put('/v1/forms/by-key/contact', contact);
+  using folder = temporaryFolder();
+  const out = ['--out', folder.path];
+
+  await cli(service, 'types', 'contact', '--lang', 'ts', ...out);
+  await cli(service, 'types', json.form.id, '--lang', 'json-schema', ...out);
+
+  expect(readdirSync(folder.path).sort()).toEqual(['contact.schema.json', 'contact.ts']);
+  const [typeScript, schema] = ['contact.ts', 'contact.schema.json'].map((name) =>
+    readFileSync(join(folder.path, name), 'utf8'),
+  );
+  expect(typeScript).toContain('export type ContactAnswers = {');
+  expect(JSON.parse(schema ?? '')).toMatchObject({ title: 'ContactAnswers', 'x-form-version': 1 });
+});
+
+it('types that can not be written are refused, and none are', async () => {
+  await using service = await startService();
+  using folder = temporaryFolder();
+  const out = ['--out', join(folder.path, 'types')];
+  const refused = async (...args: string[]) => {
+    const { code, text } = await cli(service, 'types', ...args);
+    expect(code).toBe(1);
+    expect(existsSync(join(folder.path, 'types'))).toBe(false);
+    return text;
+  };
+
+  expect(await refused('--all', '--lang', 'proto', ...out)).toContain('No form is published');
+  await service.put('/v1/forms/by-key/con-tact', contact);
+  await service.put('/v1/forms/by-key/con.tact', contact);
+  expect(await refused('--all', '--lang', 'proto', ...out)).toMatch(/^con.tact and con.tact are both /);
+  expect(await refused('con_tact', '--lang', 'proto', ...out)).toContain('No form has the key con_tact');
+  expect(await refused(`form_${'0'.repeat(26)}`, '--lang', 'proto', ...out)).toContain(
+    'There is no such form',
+  );
+  expect(await refused('con-tact', '--lang', 'java', ...out)).toContain(
+    '--lang: Expected one of proto, ts, json-schema',
+  );
+  expect(await refused('con-tact', '--all', '--lang', 'ts', ...out)).toContain('either FORM');
+  expect(await refused('con-tact', '--lang', 'ts')).toContain('--out is missing');
+}, 60_000);
+
+/** What the command line says, and how it ends. */
+async function cli(service: TestService, ...args: string[]): Promise<{ code: number; text: string }> {
+  const all = [join(root, 'src/cli/main.ts'), 'forms', ...args, '--server', service.url];
+  const env = { ...process.env, KEY: service.key };
+  return run(process.execPath, all, { env }).then(
+    ({ stdout }) => ({ code: 0, text: stdout }),
+    ({ code, stdout, stderr }) => ({ code, text: stdout + stderr }),
+  );
+}
+
+/** What buf finds in a folder; nothing if all is well. */
+async function buf(cwd: string, ...args: string[]): Promise<string> {
+  const env = { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` };
+  return run('buf', args, { cwd, env }).then(
+    ({ stdout, stderr }) => stdout + stderr,
+    ({ stdout, stderr }) => stdout + stderr,
+  );
+}
+
+const root = join(import.meta.dirname, '../..');
+const run = promisify(execFile);
