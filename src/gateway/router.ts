@@ -9,6 +9,7 @@ import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { requestIdOf } from '../http/rpc-client.ts';
+import { accessLineOf } from '../telemetry/access-log.ts';
 import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { describeProtos } from './descriptor.ts';
@@ -119,7 +120,9 @@ export function createGateway(options: GatewayOptions): Router {
     try {
       await refuse(await admitFirst(error, context), request, response, served);
     } catch (unanswered) {
-      log.error({ err: unanswered, requestId: requestIdOf(request) }, 'a request could not be answered');
+      const { ownRequestId } = accessLineOf(request) ?? {};
+      const facts = { err: unanswered, requestId: requestIdOf(request), ownRequestId };
+      log.error(facts, 'a request could not be answered');
       response.destroy();
     }
   }

@@ -6,7 +6,7 @@ import { html } from '../domain/text/html.ts';
 import { restErrorOf } from '../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../http/reply.ts';
 import { withoutLinks } from '../text/untrusted.ts';
-import { fill, type Words } from '../text/words.ts';
+import { fill, type Language, type Words } from '../text/words.ts';
 import type { PageExchange } from './handler.ts';
 import { emailField } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
@@ -75,7 +75,7 @@ export function renderActivated(activated: Activated, request: IncomingMessage):
     request,
     language,
     title: words.activatedTitle,
-    text: fill(sentencesOf(activated, words).join(' '), { form: withoutLinks(formName), email }),
+    text: fill(sentencesOf(activated, language).join(' '), { form: withoutLinks(formName), email }),
     more: html`${
       webhookSecret !== '' &&
       html`<h2>${words.secretTitle}</h2>
@@ -87,13 +87,12 @@ ${share !== undefined && renderShare(share, words)}`,
   });
 }
 
-function sentencesOf({ confirmation, answersWait }: Activated, words: Words): string[] {
-  const isStopped = confirmation === ConfirmationState.STOPPED;
+function sentencesOf({ confirmation, answersWait }: Activated, { words, owner }: Language): string[] {
   const confirmed = confirmations[confirmation];
   return [
     words.activatedText,
     confirmed === undefined ? '' : words[confirmed],
-    ...(answersWait ? [isStopped ? words.activatedWaitQuietly : words.activatedWaitText] : []),
+    ...(answersWait ? [owner.sentNote, words.activatedWaitText] : []),
   ];
 }
 

@@ -46,9 +46,11 @@ export function createCallLog({ log, now, describeTemporaryFault, onLimit }: Log
     return failure;
   }
 
-  function loggedOf({ method, header }: LoggedCall, startedAt: number) {
+  function loggedOf({ method, header, contextValues: values }: LoggedCall, startedAt: number) {
     const name = `${method.parent.typeName}/${method.name}`;
-    return { method: name, ms: now() - startedAt, requestId: requestIdFrom(header.get('x-request-id')) };
+    const requestId = requestIdFrom(header.get('x-request-id'));
+    const ownRequestId = factsOf({ values }).line?.ownRequestId;
+    return { method: name, ms: now() - startedAt, requestId, ownRequestId };
   }
 
   async function* watched<T>(

@@ -13,10 +13,10 @@ import { currentTraceparent, traceIdOf } from './trace-context.ts';
 export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptions): AccessLog | undefined {
   const writes = log !== undefined && log.isLevelEnabled?.('info') !== false;
   if (!writes && !isRead && metrics === undefined) return undefined;
-  return (request, response, requestId) => {
+  return (request, response, ids) => {
     const startedAt = performance.now();
     const line: AccessLine = {
-      requestId,
+      ...ids,
       traceId: traceIdOf(currentTraceparent()),
       method: request.method,
       route: undefined,
@@ -84,11 +84,16 @@ const probeRoutes = new Set(['/health', '/ready', '/grpc.health.v1.Health/Check'
 const lineOf = Symbol('access line');
 
 /** Begins the line of a request. */
-export type AccessLog = (request: Request, response: Response, requestId: string) => AccessLine;
+export type AccessLog = (request: Request, response: Response, ids: RequestIds) => AccessLine;
+
+type RequestIds = {
+  requestId: string;
+  /** Where `requestId` is the caller's, who can use one for many requests: one that no other request has. */
+  ownRequestId: string | undefined;
+};
 
 /** What is undefined is left out of the line. */
-export type AccessLine = {
-  requestId: string;
+export type AccessLine = RequestIds & {
   /** Where it is recorded. */
   traceId: string | undefined;
   method: string | undefined;

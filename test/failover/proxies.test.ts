@@ -1,3 +1,4 @@
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { createClient } from '@connectrpc/connect';
 import { fetch } from 'undici';
 import { describe, expect, it } from 'vitest';
@@ -79,6 +80,30 @@ describe.each(proxyNames)('the published configuration of %s', (name) => {
 
     expect(statuses.slice(0, 30).every((status) => status < 300)).toBe(true);
     expect([statuses[30], other < 300]).toEqual([429, true]);
+  });
+
+  it('has browsers keep to it for a year, and speaks TLS 1.2 and later without CBC', async () => {
+    await using owned = new AsyncDisposableStack();
+    const { proxy, call } = await givenProxy(owned, name);
+    const { port } = new URL(proxy.url);
+    const chosen = (options: ConnectionOptions) =>
+      new Promise<string>((resolve, reject) => {
+        const server = { host: '127.0.0.1', port: Number(port), servername: 'localhost' };
+        const socket = connectTls({ ...server, rejectUnauthorized: false, ...options }, () => {
+          resolve(socket.getCipher().name);
+          socket.destroy();
+        }).once('error', reject);
+      });
+
+    for (const path of ['/health', '/v1/forms', '/nowhere']) {
+      const { headers } = await call('GET', path);
+      expect([path, headers.get('strict-transport-security')]).toEqual([path, 'max-age=31536000']);
+    }
+    expect(await chosen({ maxVersion: 'TLSv1.2', ciphers: 'ECDHE+AESGCM' })).toMatch(/GCM/);
+    await expect(chosen({ maxVersion: 'TLSv1.2', ciphers: 'AES:!AESGCM:!AESCCM' })).rejects.toThrow();
+    await expect(
+      chosen({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' }),
+    ).rejects.toThrow();
   });
 
   it('waits for longer than a call may take', () => {

@@ -26,6 +26,14 @@ describe('what is said of a confirmation', () => {
     return (await service.post(activate_url, { email }, { key: null })).json.message;
   }
 
+  /** The page in German that answers a post of the activation's page. */
+  async function activateByPage(email: string, key: string | null = service.key): Promise<string> {
+    const { activate_url } = await service.givenDraft({}, { key });
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'accept-language': 'de' };
+    const body = new URLSearchParams({ email }).toString();
+    return (await service.call('POST', activate_url, body, { key: null, headers })).text;
+  }
+
   it('is that it is on its way only where it is sent, however fast forms are made', async () => {
     const email = 'often@example.com';
 
@@ -37,7 +45,7 @@ describe('what is said of a confirmation', () => {
     const later = said.filter((message) => message.includes('waits until another day'));
     expect([sent.length, later.length]).toEqual([3, 2]);
     expect(ofStranger).toBe(
-      `The form is published. A confirmation is on its way to ${email}. Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
+      `The form is published. A confirmation is on its way to ${email}. If it does not arrive, mail to that address was stopped, or it was asked often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
     );
     const waiting = () => service.database.select("select from delivery_queue where error like 'Waits:%'");
     await until(async () => mailServer.mails.length >= 4 && (await waiting()).length === 2);
@@ -68,17 +76,39 @@ describe('what is said of a confirmation', () => {
     const email = 'quiet@example.com';
     await stopMail(service.database, { address: email, formId: '', scope: 'all' });
 
-    const message = await activate(email, null);
-    const { activate_url } = await service.givenDraft();
-    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'accept-language': 'de' };
-    const body = new URLSearchParams({ email }).toString();
-    const page = await service.call('POST', activate_url, body, { key: null, headers });
+    const message = await activate(email);
+    const page = await activateByPage(email);
 
     expect(message).toBe(
-      `The form is published. ${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again. Until that address has confirmed, the answers wait.`,
+      `The form is published. ${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again.`,
     );
-    expect(page.text).toContain('erhält keine Bestätigung, weil die Mails dieses Dienstes');
-    expect(page.text).not.toContain('unterwegs');
+    expect(page).toContain('erhält keine Bestätigung, weil die Mails dieses Dienstes');
+    expect(page).not.toContain('unterwegs');
+  });
+
+  it('is the same of every address where anybody can have made the form', async () => {
+    const [fresh, confirmed, stopped, asked] = ['fresh', 'owner', 'silent', 'tired'].map(
+      (name) => `${name}@example.com`,
+    ) as [string, string, string, string];
+    const known = await service.givenPublishedForm();
+    await service.database.execute('update forms set owner_confirmed_at = now() where id = $1', [known.id]);
+    await stopMail(service.database, { address: stopped, formId: '', scope: 'all' });
+    for (let count = 0; count < 4; count += 1) await activate(asked);
+    const replies: Record<string, unknown>[] = [];
+    const pages: string[] = [];
+
+    for (const email of [fresh, confirmed, stopped, asked]) {
+      const { activate_url } = await service.givenDraft({}, { key: null });
+      const { json } = await service.post(activate_url, { email }, { key: null });
+      replies.push({ ...json, form: undefined, message: json.message.replaceAll(email, 'x') });
+      const page = await activateByPage(email, null);
+      pages.push(page.replaceAll(email, 'x').replaceAll(/form_\w+|base64,[\w+/=]+/g, ''));
+    }
+
+    expect(replies[0]?.message).toContain('A confirmation is on its way to x.');
+    expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1);
+    expect(new Set(pages).size).toBe(1);
+    expect(pages[0]).toContain('Eine Bestätigung ist unterwegs an x. Keine Mail?');
   });
 
   it('is told by RPC, too, and to who asks for a link to sign in where mails are written', async () => {

@@ -184,6 +184,19 @@ describe('every answer', () => {
   });
 });
 
+describe('TRACE', () => {
+  it.each(['/', '/health', '/v1/forms', '/owner', '/mcp', '/openapi.json', '/f/sess_x'])(
+    'says nothing of a request: %s',
+    async (path) => {
+      const headers = { cookie: 'owner=secret' };
+      const { statusCode, body } = await request(service.url + path, { method: 'TRACE', headers });
+
+      expect(statusCode).toBeOneOf([404, 405]);
+      expect(await body.text()).not.toContain('secret');
+    },
+  );
+});
+
 describe('what an operator turns off', () => {
   it('is not there, and nothing leads to it', async () => {
     await using bare = await startService({ env: { DOCS: 'off', REFLECTION: 'off', DEMO: 'off' } });

@@ -559,9 +559,12 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
   it('ask to sign in once a session has ended, and forget its cookie', async () => {
     const { cookie, csrf, id } = await givenOwner();
 
-    await send('POST', '/sign-out', { cookie, origin: service.url, body: { csrf, everywhere: 'yes' } });
+    const signOut = { cookie, origin: service.url, body: { csrf, everywhere: 'yes' } };
+    const signedOut = await send('POST', '/sign-out', signOut);
     const after = await send('GET', `/forms/${id}`, { cookie });
 
+    // What people have typed into forms by the same origin stays.
+    expect([signedOut.status, signedOut.headers.get('clear-site-data')]).toEqual([200, '"cache"']);
     expect(after.status).toBe(401);
     expect(after.headers.getSetCookie().join()).toMatch(/owner=; Path=\/owner; Expires=Thu, 01 Jan 1970/);
   });

@@ -45,6 +45,7 @@ describe('the log at info', () => {
       hostname: expect.any(String),
       msg: 'request',
       requestId: 'rest-1',
+      ownRequestId: expect.stringMatching(uuid),
       method: 'POST',
       route: '/api/forms/:id/submissions',
       status: 201,
@@ -99,6 +100,26 @@ describe('the log at info', () => {
       expect(await lineOf(id('stream'))).not.toHaveProperty('bytes');
     },
   );
+
+  it('has an id of its own in all lines of a request whose caller gives many the same', async () => {
+    await using debug = await startService({ env: { LOG_LEVEL: 'debug' } });
+    const headers = { 'x-request-id': 'same' };
+    const lines = (msg: string) =>
+      debug.logged.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);
+    const same = (msg: string) => lines(msg).filter(({ requestId }) => requestId === 'same');
+
+    await debug.get('/v1/forms', { headers });
+    await debug.get('/v1/keys', { headers });
+    await failureOf(debug.client(FormsService, 'connect', null, headers).listForms({}));
+    const own = (await debug.get('/v1/forms')).headers.get('x-request-id') ?? '';
+
+    await until(() => lines('request').length === 4);
+    const ids = same('request').map(({ ownRequestId }) => String(ownRequestId));
+    expect([new Set(ids).size, ids.filter((id) => !uuid.test(id))]).toEqual([3, []]);
+    expect([...same('call'), ...same('call refused')].map(({ ownRequestId }) => ownRequestId)).toEqual(ids);
+    expect(own).toMatch(uuid);
+    expect(lines('request').at(-1)).not.toHaveProperty('ownRequestId');
+  });
 
   it('has none for health checks that succeed', async () => {
     const asked = { 'x-request-id': 'probe-1' };
@@ -204,3 +225,5 @@ async function lineOf(requestId: string) {
   expect(lines()).toHaveLength(1);
   return lines()[0];
 }
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1425,7 +1425,8 @@ export enum FormStatus {
 export declare const FormStatusSchema: GenEnum<FormStatus>;
 
 /**
- * What becomes of the mail that asks an address to confirm.
+ * What becomes of the mail that asks an address to confirm. Of forms made without a key it never says whether the
+ * address was asked before or has stopped mail.
  *
  * @generated from enum headlessforms.v1.ConfirmationState
  */

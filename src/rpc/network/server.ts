@@ -30,7 +30,9 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
   const services = new Set(served.methods.map(({ method }) => method.parent.typeName));
 
   return (request, response, refusal) => {
-    const requestId = requestIdFrom(request.headers['x-request-id']);
+    const sent = request.headers['x-request-id'];
+    const requestId = requestIdFrom(sent);
+    const ids = { requestId, ownRequestId: requestId === sent ? requestIdFrom(undefined) : undefined };
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
     // No cache may keep an answer, and no browser may take it for something else, unless it says so itself.
@@ -39,7 +41,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     response.setHeader('referrer-policy', 'no-referrer');
     response.setHeader('content-security-policy', NO_CONTENT);
     if (options.isTls === true) response.setHeader('strict-transport-security', `max-age=${YEAR_SECONDS}`);
-    const line = accessLog?.(request, response, requestId);
+    const line = accessLog?.(request, response, ids);
     if (refusal !== undefined) noteRefusal(line, nameOf(reasonOf(refusal)));
     const path = pathOf(request);
     const rpc = rpcs.get(path);
@@ -55,7 +57,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     rpc.answer({ request, response: response as ServerResponse, values }).catch((error: unknown) => {
       const gone = isGone(request) || ConnectError.from(error).code === Code.Aborted;
       response.destroy();
-      const facts = { err: error, rpc: path, requestId };
+      const facts = { err: error, rpc: path, ...ids };
       if (gone) return log.debug(facts, 'The caller has gone');
       log.error(facts, 'A call could not be answered');
     });

@@ -13,18 +13,18 @@ import type { ServiceContext } from '../context.ts';
 
 /**
  * What will become of the mail that asks a form's owner to confirm. It is counted against what the address may be asked
- * today, as `countedAs`, so that what is said of it stays true.
+ * today, as `countedAs`, so that what is said of it stays true. Anybody makes forms without a key: of these nothing is
+ * said that depends on the address, after the same work.
  */
 export async function foreseeConfirmation(
   { database, settings }: ServiceContext,
   form: Pick<Form, 'id' | 'createdBy' | 'createdFrom'>,
   { address, countedAs }: { address: string; countedAs: string },
 ): Promise<ConfirmationState> {
-  if (await isMailStopped(database, { address, formId: form.id, unasked: true })) {
-    return ConfirmationState.STOPPED;
-  }
+  const isStopped = await isMailStopped(database, { address, formId: form.id, unasked: true });
   const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, address));
-  if (usedUp !== null) return ConfirmationState.LATER;
+  if (isStopped && !isKeyless(form)) return ConfirmationState.STOPPED;
+  if (usedUp !== null && !isKeyless(form)) return ConfirmationState.LATER;
   return settings.smtpUrl === undefined ? ConfirmationState.WRITTEN : ConfirmationState.ON_ITS_WAY;
 }
 
@@ -53,12 +53,7 @@ export function creatorOf({ secretKey }: Pick<ServiceContext, 'secretKey'>, call
 
 /** What becomes of the confirmation, in words. `answersWait`: answers are mailed once the address has confirmed. */
 export function confirmationInWords(state: ConfirmationState, email: string, answersWait: boolean): string {
-  const isStopped = state === ConfirmationState.STOPPED;
-  return [
-    'The form is published.',
-    sentences[state](email),
-    ...(answersWait ? [isStopped ? WAITS_QUIETLY : WAITS] : []),
-  ].join(' ');
+  return ['The form is published.', sentences[state](email), ...(answersWait ? [WAITS] : [])].join(' ');
 }
 
 const sentences: Record<ConfirmationState, (email: string) => string> = {
@@ -74,5 +69,4 @@ const sentences: Record<ConfirmationState, (email: string) => string> = {
 
 /** Said of forms made without a key that are delivered by mail. */
 const WAITS =
-  'Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
-const WAITS_QUIETLY = 'Until that address has confirmed, the answers wait.';
+  'If it does not arrive, mail to that address was stopped, or it was asked often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
