@@ -29,6 +29,7 @@ export function stepToJson({ action, key, file, form, changes, beside, isRefused
       kind: kindOf(change.kind),
       breaks: change.breaks.map(consumerOf),
       open_sessions: change.openSessions,
+      webhooks: change.webhooks,
     })),
     beside,
   };
@@ -37,12 +38,13 @@ export function stepToJson({ action, key, file, form, changes, beside, isRefused
 function describeStep({ action, key, file, form, changes, beside, isRefused }: Step): string[] {
   return [
     `${signs[action]} ${key}: ${action}${file === undefined ? ` ${form?.id ?? ''}` : ` (${file.path})`}`,
-    ...changes.map(({ path, kind, breaks, openSessions }) => {
+    ...changes.map(({ path, kind, breaks, openSessions, webhooks }) => {
       const name = kindOf(kind);
       const sign = name.endsWith('_added') ? '+' : name.endsWith('_removed') ? '-' : '~';
       const broken = breaks.length > 0 ? `, breaks ${breaks.map(consumerOf).join(', ')}` : '';
       const open = openSessions > 0 ? ` (${openSessions} open sessions ask it)` : '';
-      return `    ${sign} ${path}: ${name.replaceAll('_', ' ')}${broken}${open}`;
+      const named = webhooks > 0 ? ` (${webhooks} webhooks name it in their template)` : '';
+      return `    ${sign} ${path}: ${name.replaceAll('_', ' ')}${broken}${open}${named}`;
     }),
     ...beside.map(({ name, from, to }) => `    ~ ${name}: ${from || 'nobody'} -> ${to}`),
     ...(isRefused ? ['    ! The form promises to stay compatible: apply it with --allow-breaking'] : []),

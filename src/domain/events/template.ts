@@ -59,6 +59,20 @@ export function partsOf(text: string): TemplatePart[] {
   });
 }
 
+/** The ids of the fields that a template names in answers, or in what is known of them. */
+export function fieldsNamedIn(template: Json): Set<string> {
+  if (typeof template === 'object' && template !== null) {
+    return new Set(Object.values(template).flatMap((child) => [...fieldsNamedIn(child)]));
+  }
+  const names =
+    typeof template === 'string'
+      ? partsOf(template).flatMap((part) => ('name' in part ? part.name : []))
+      : [];
+  return new Set(
+    names.flatMap((name) => /^data\.(?:answers|partialAnswers|provenance)\.([^.]+)/.exec(name)?.[1] ?? []),
+  );
+}
+
 /** Whose words a value is, by a name that `templateProblems` has accepted. */
 export function isByOthers(name: string): boolean {
   return knownName(name, templateNames)?.by !== 'service';

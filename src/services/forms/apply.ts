@@ -60,7 +60,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
     version: versionToMessage(applied.version, form),
     outcome: applied.outcome,
     webhookSecret: applied.webhookSecret,
-    changes: await withAffected(context, form, applied.changes),
+    changes: await withAffected(database, caller, form, applied.changes),
   };
 }
 

@@ -162,7 +162,7 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
   const changes = changesBetween(former, definition);
   return {
     ...describe(definition),
-    changes: await withAffected(context, form, changes),
+    changes: await withAffected(database, caller, form, changes),
     breaking: refusedBy(former.settings, changes).length > 0,
   };
 }

@@ -2,10 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { HandlerContext } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { changeToMessage } from '../../domain/contracts/change-proto.ts';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
-import { failed, notFound } from '../../domain/errors/failure.ts';
+import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
@@ -50,7 +49,7 @@ export async function publishFormVersion(
       form: sharedFormToMessage(context, form, definition, caller.scopes),
       version: versionToMessage(published, form),
       webhookSecret,
-      changes: await withAffected(context, form, changes),
+      changes: await withAffected(database, caller, form, changes),
     };
   };
   return replayFirst(context, call, {
@@ -111,7 +110,10 @@ export async function publishNext(
   }
   const changes = changesBetween(former, definition);
   const refused = refusedBy(former.settings, changes);
-  if (refused.length > 0 && !allowBreaking) throw breakingChange(former, refused);
+  if (refused.length > 0 && !allowBreaking) {
+    const listed = await withAffected(tx, { scopes: [] }, before, refused.slice(0, LISTED_IN_FAILURE));
+    throw breakingChange(former, refused, listed);
+  }
 
   const breaking = refused.length > 0;
   const version = await publishVersion(tx, {
@@ -132,19 +134,23 @@ export async function publishNext(
   return { version, webhookSecret, changes };
 }
 
-function breakingChange({ settings }: FormDefinition, refused: readonly DefinitionChange[]) {
+function breakingChange(
+  { settings }: FormDefinition,
+  refused: readonly DefinitionChange[],
+  changes: FailureFacts['changes'] = [],
+) {
   const named = refused.slice(0, NAMED_IN_MESSAGE).map(({ path, kind }) => `${path} (${kind})`);
   const more = refused.length > named.length ? ` and ${refused.length - named.length} more` : '';
   return failed(
     Reason.BREAKING_CHANGE,
     `The form promises to stay compatible (${settings.compatibility}): ${named.join(', ')}${more}`,
-    { changes: refused.slice(0, LISTED_IN_FAILURE).map(changeToMessage) },
+    { changes },
   );
 }
 
 const NAMED_IN_MESSAGE = 5;
 
-/** With the longest paths, 100 bytes each, they fit into the trailers of gRPC. */
+/** With the longest paths, 100 bytes each, and without ids, they fit into the trailers of gRPC. */
 const LISTED_IN_FAILURE = 40;
 
 /** A version that leaves the URL out, as callers who may not read it do, keeps the one that there is. */

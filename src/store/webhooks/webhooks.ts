@@ -143,6 +143,18 @@ export async function listWebhooks(
   );
 }
 
+/** The webhooks with a template that listen to a form: few, by the limit of those that may. */
+export async function listTemplates(
+  db: Queries,
+  { projectId, id: formId }: { projectId: string; id: string },
+): Promise<Pick<Webhook, 'id' | 'template'>[]> {
+  const listening = { $or: [{ formId }, { formId: null }] };
+  const where = { projectId, ...listening, template: { $ne: null }, deletedAt: null };
+  return db.read((em) =>
+    em.find(WebhookEntity, where, { fields: ['id', 'template'], orderBy: { id: 'asc' } }),
+  );
+}
+
 /** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */
 export async function updateWebhook(
   db: Queries,

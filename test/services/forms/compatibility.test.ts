@@ -1,10 +1,13 @@
-import { createClient } from '@connectrpc/connect';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { ConnectError, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AuditService } from '../../../gen/headlessforms/v1/audit_pb.js';
 import { ChangeKind, Compatibility, Consumer } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { FailureSchema } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { engines } from '../../support/database.ts';
 import { type DefinitionInit, definitionMessage } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
@@ -48,6 +51,47 @@ describe.each(engines)('what a new version breaks, on %s', (engine) => {
         openSessions: 1,
       },
     ]);
+  });
+
+  it('is said with the webhooks whose template names a field, and their ids where they may be read', async () => {
+    const { id, definition } = await given(Compatibility.BACKWARD);
+    const other = await given(Compatibility.NONE);
+    const webhooks = createClient(WebhooksService, services.as(services.key));
+    const hook = async (formId: string, template: JsonObject) => {
+      const request = {
+        url: 'https://hooks.example.com/',
+        events: [WebhookEvent.SUBMISSION_CREATED],
+        template,
+      };
+      return (await webhooks.createWebhook({ ...request, formId })).webhook?.id ?? '';
+    };
+    const naming = await hook(id, {
+      text: 'New:',
+      blocks: [{ text: '{{data.formId}} {{ data.answers.note }}' }],
+    });
+    const ofAll = await hook('', { whence: '{{data.provenance.note.kind}}' });
+    await hook(id, {
+      text: '{{data.answers.email}} {{data.answers}} {{data.metadata.note}} data.answers.note',
+    });
+    await hook(other.id, { text: '{{data.answers.note}}' });
+    const gone = await hook(id, { text: '{{data.answers.note}}' });
+    await webhooks.deleteWebhook({ webhookId: gone });
+    const next = { ...definition, fields: [{ ...email, label: 'Mail' }] };
+    const weak = await services.givenKey({ scopes: ['forms:read'], project: 'default' });
+    const validate = (key: string) =>
+      forms(key).validateForm({ definition: definitionMessage(next), againstFormId: id });
+
+    const [all, few] = [await validate(services.key), await validate(weak)];
+    const refused = await publish(id, next).catch(ConnectError.from);
+
+    expect(all.changes).toMatchObject([
+      { path: 'fields.email', webhooks: 0, webhookIds: [] },
+      { path: 'fields.note', webhooks: 2, webhookIds: [naming, ofAll].toSorted() },
+    ]);
+    expect(few.changes[1]).toMatchObject({ webhooks: 2, webhookIds: [] });
+    const [failure] = refused instanceof ConnectError ? refused.findDetails(FailureSchema) : [];
+    expect(failure?.changes).toMatchObject([{ path: 'fields.note', webhooks: 2, webhookIds: [] }]);
+    await webhooks.deleteWebhook({ webhookId: ofAll });
   });
 
   it('is refused where the form promises otherwise, and published where that is asked for', async () => {
