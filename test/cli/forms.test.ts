@@ -69,6 +69,18 @@ describe.each(engines)('forms as files, on %s', (engine) => {
     expect((await versionsOf(service, 'contact')).length).toBe(1);
   });
 
+  it('show how many webhooks name a field that goes', async () => {
+    await using service = await startService({ engine });
+    using folder = await givenFolder(service, { 'contact.form.json': { owner, ...contactForm } });
+    await folder.run('apply', { yes: true });
+    const template = { text: '{{data.answers.message}}' };
+    const events = ['submission.created'];
+    await service.post('/v1/webhooks', { url: 'https://hooks.example.com/in', events, template });
+    folder.write('contact.form.json', { owner, ...contactForm, fields: contactForm.fields.slice(0, 1) });
+
+    expect((await folder.run('plan')).lines[1]).toMatch(/, webhook templates with it: 1$/);
+  });
+
   it('are refused with file, line and path of every problem, and nothing is applied', async () => {
     await using service = await startService({ engine });
     using folder = await givenFolder(service, {
@@ -137,6 +149,26 @@ describe.each(engines)('forms as files, on %s', (engine) => {
 
     expect(applied.lines.join('')).not.toContain('xxxx');
     expect(JSON.parse(applied.lines.join('')).forms).toMatchObject([{ outcome: 'created' }]);
+    expect((await folder.run('plan')).code).toBe(0);
+  });
+
+  it('are equal while a new owner has not confirmed', async () => {
+    await using service = await startService({ engine });
+    using folder = await givenFolder(service, { 'contact.form.json': { owner, ...contactForm } });
+    const all = await service.givenKey(['*']);
+    await folder.run('apply', { yes: true }, {}, all);
+    folder.write('contact.form.json', { owner: 'new@example.com', ...contactForm });
+
+    const changed = await folder.run('apply', { yes: true }, {}, all);
+    const again = await folder.run('apply', { yes: true }, {}, all);
+
+    expect(changed.lines).toContain('contact: updated');
+    expect(again.lines).toEqual(['0 of 1 forms change.']);
+    expect((await folder.run('plan')).code).toBe(0);
+    expect((await service.get('/v1/forms?key=contact')).json.forms).toMatchObject([
+      { owner_email: owner, pending_owner_email: 'new@example.com' },
+    ]);
+    folder.write('contact.form.json', { owner, ...contactForm });
     expect((await folder.run('plan')).code).toBe(0);
   });
 

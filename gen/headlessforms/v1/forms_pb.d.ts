@@ -134,6 +134,13 @@ export declare type Form = Message<"headlessforms.v1.Form"> & {
    * @generated from field: string managed_by = 21;
    */
   managedBy: string;
+
+  /**
+   * An address that becomes the owner once it confirms; empty if there is none.
+   *
+   * @generated from field: string pending_owner_email = 22;
+   */
+  pendingOwnerEmail: string;
 };
 
 /**

@@ -71,7 +71,8 @@ async function planForm(client: Forms, file: FormFile, env: NodeJS.ProcessEnv): 
     }
     const { changes, breaking } = await client.validateForm({ definition, againstFormId: current.id });
     const beside = [
-      ...besideChange('owner', current.ownerEmail, owner),
+      // One that was asked and has not confirmed yet is not asked again.
+      ...(owner === current.pendingOwnerEmail ? [] : besideChange('owner', current.ownerEmail, owner)),
       ...besideChange('managed_by', current.managedBy, managedBy),
     ];
     const action = changes.length + beside.length > 0 ? 'update' : 'none';

@@ -42,8 +42,8 @@ function describeStep({ action, key, file, form, changes, beside, isRefused }: S
       const name = kindOf(kind);
       const sign = name.endsWith('_added') ? '+' : name.endsWith('_removed') ? '-' : '~';
       const broken = breaks.length > 0 ? `, breaks ${breaks.map(consumerOf).join(', ')}` : '';
-      const open = openSessions > 0 ? ` (${openSessions} open sessions ask it)` : '';
-      const named = webhooks > 0 ? ` (${webhooks} webhooks name it in their template)` : '';
+      const open = openSessions > 0 ? `, open sessions with it: ${openSessions}` : '';
+      const named = webhooks > 0 ? `, webhook templates with it: ${webhooks}` : '';
       return `    ${sign} ${path}: ${name.replaceAll('_', ' ')}${broken}${open}${named}`;
     }),
     ...beside.map(({ name, from, to }) => `    ~ ${name}: ${from || 'nobody'} -> ${to}`),

@@ -36,6 +36,7 @@ const formFields = {
     z.string().describe('`public`, or the id of a key.'),
   ),
   owner_email: z.string().nullable(),
+  pending_owner_email: z.string().nullable().describe('An address that becomes the owner once it confirms.'),
   key: z.string().nullable().describe('What names the form in files.'),
   managed_by: z.string().nullable().describe('Who keeps its definition.'),
   created_at: timeReply,

@@ -38,6 +38,7 @@ export function formToMessage(
     ownerEmail: ownerEmail ?? '',
     key: form.key ?? '',
     managedBy: form.managedBy ?? '',
+    pendingOwnerEmail: form.pendingOwnerEmail ?? '',
     createTime: timestampFromDate(form.createdAt),
     ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
