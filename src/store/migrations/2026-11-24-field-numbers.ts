@@ -1,10 +1,14 @@
 import { Migration } from '@mikro-orm/migrations';
-import { type Contract, firstContract, nextContract } from '../../domain/contracts/contract.ts';
+import { firstContract, nextContract } from '../../domain/contracts/contract.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 
 /**
  * Gives the fields of published versions their numbers, those of each form in the order of its versions. A version that
  * an older release publishes beside this one has none until they are asked for: they follow from its predecessor.
+ *
+ * Unlike other migrations it uses the code of the domain, and no copy of it. Nobody knows a number or a name before it
+ * has run, so it may give others after a change of that code. The code reads definitions of all ages in any case, since
+ * published ones never change. What is stored has the shape that it has here, which the compiler compares.
  *
  * Runs beside versions from 2026-11-22-delivery-queue on.
  */
@@ -21,7 +25,7 @@ export class FieldNumbers extends Migration {
         const { form_id: formId, number, definition } = row as PublishedRow;
         const { name = '', fields = [] } = definition;
         const asked = { name, fields };
-        const contract: Contract =
+        const contract: StoredContract =
           before?.formId === formId ? nextContract(before, asked) : firstContract(formId, asked);
         before = { formId, definition: asked, contract };
         // Ids and names of fields have letters, digits, "_" and "-" alone.
@@ -41,4 +45,15 @@ const DEFINITIONS_AT_ONCE = 100;
 
 type PublishedRow = { form_id: string; number: number; definition: Partial<FormDefinition> };
 
-type Numbered = { formId: string; definition: Pick<FormDefinition, 'name' | 'fields'>; contract: Contract };
+type Numbered = {
+  formId: string;
+  definition: Pick<FormDefinition, 'name' | 'fields'>;
+  contract: StoredContract;
+};
+
+type StoredContract = {
+  package: string;
+  message: string;
+  nextNumber: number;
+  fields: { [fieldId: string]: { number: number; name: string } };
+};

@@ -1,10 +1,20 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
-import { changeKinds } from '../../../src/domain/contracts/change-kinds.ts';
+import type { VersionToDescribe } from '../../../src/domain/contracts/answers-file.ts';
+import { type ChangeKind, changeKinds } from '../../../src/domain/contracts/change-kinds.ts';
 import { changesBetween, refusedBy } from '../../../src/domain/contracts/changes.ts';
+import { firstContract, nextContract } from '../../../src/domain/contracts/contract.ts';
+import { generateSchema } from '../../../src/domain/contracts/generate.ts';
 import { isObject } from '../../../src/domain/json/json.ts';
+import { temporaryFolder } from '../../support/spawn.ts';
 import { givenDefinition } from '../given.ts';
 import { type Case, corpus, pool } from './corpus.ts';
+import { messageOf } from './given.ts';
 
 describe('changes between two versions of a form', () => {
   it.each(corpus)('$name', ({ former, next, kinds }) => {
@@ -33,18 +43,60 @@ describe('changes between two versions of a form', () => {
     if (one.explained !== undefined) expect(isBackward).toBe(false);
   });
 
-  it.each(corpus)('leave readers what they had if they say so: $name', (one) => {
+  it('are of types exactly if buf says that generated files are broken', async () => {
+    using folder = temporaryFolder();
+    const [before, after] = ['before', 'after'].map((name) => join(folder.path, name));
+    corpus.forEach((one, index) => {
+      const [former, next] = versionsOf(one, `case-${index}`);
+      for (const [root = '', version] of [
+        [before, former],
+        [after, next],
+      ] as const) {
+        const { path, content } = generateSchema('proto', version);
+        mkdirSync(dirname(join(root, path)), { recursive: true });
+        writeFileSync(join(root, path), content);
+      }
+    });
+
+    const buf = join(import.meta.dirname, '../../../node_modules/.bin/buf');
+    const args = ['breaking', after ?? '', '--against', before ?? '', '--error-format', 'json'];
+    const { stdout, stderr } = spawnSync(buf, args, { encoding: 'utf8' });
+
+    expect(stderr).toBe('');
+    const broken = new Set(
+      [...stdout.matchAll(/case_(\d+)[/\\]+answers\.proto/g)].map(([, index]) => Number(index)),
+    );
+    const namesOf = (indices: Iterable<number>) =>
+      [...indices].toSorted((a, b) => a - b).map((index) => corpus[index]?.name);
+    const ofTypes = corpus.flatMap(({ kinds }, index) =>
+      kinds.some((kind) => typeKinds.has(kind)) ? [index] : [],
+    );
+    expect(namesOf(broken)).toEqual(namesOf(ofTypes));
+    expect(broken.size).toBeGreaterThan(10);
+  }, 60_000);
+
+  it.each(corpus)('let the former message read new answers if they say so: $name', (one) => {
     const former = givenDefinition(one.former);
     const changes = changesBetween(former, givenDefinition(one.next));
 
-    const always = former.fields
-      .map(({ id }) => id)
-      .filter((id) => answersTo(one.former).every(({ stored }) => id in stored));
-    const missing = answersTo(one.next).filter(({ stored }) => always.some((id) => !(id in stored)));
+    const asked = former.fields.map(({ id }) => id);
+    const formerAnswers = answersTo(one.former);
+    const always = asked.filter((id) => formerAnswers.every(({ stored }) => id in stored));
+    const [before, after] = versionsOf(one).map(messageOf);
+    if (before === undefined || after === undefined) throw new Error('There are two versions');
+    const unread = answersTo(one.next).filter(({ stored }) => {
+      const sent = toBinary(after, fromJson(after, stored));
+      const read = toJson(before, fromBinary(before, sent));
+      const wanted = Object.entries(stored).filter(([id]) => asked.includes(id));
+      return (
+        !isObject(read) ||
+        always.some((id) => !(id in read)) ||
+        !isDeepStrictEqual(read, Object.fromEntries(wanted))
+      );
+    });
 
     const isForward = changes.every(({ forward }) => forward);
-    const isRetyped = changes.some(({ kind }) => kind === 'field_retyped');
-    expect(isForward).toBe(missing.length === 0 && !isRetyped);
+    expect(isForward, JSON.stringify(unread[0])).toBe(unread.length === 0);
   });
 
   it('are refused by the compatibility that the former version promises', () => {
@@ -68,6 +120,22 @@ describe('changes between two versions of a form', () => {
     expect(refusedIn('full', optional)).toEqual(['fields.f made_optional']);
   });
 });
+
+/** The version before and the one after. */
+function versionsOf(one: Case, owner = 'form_01k'): [former: VersionToDescribe, next: VersionToDescribe] {
+  const definition = givenDefinition(one.former);
+  const changed = givenDefinition(one.next);
+  const facts = { formId: 'form_01k', checksum: 'c0ffee' };
+  const former = { ...facts, version: 1, definition, contract: firstContract(owner, definition) };
+  return [former, { ...facts, version: 2, definition: changed, contract: nextContract(former, changed) }];
+}
+
+/** The changes after which generated code lacks a field, or has another in its place. All others keep the types. */
+const typeKinds: ReadonlySet<ChangeKind> = new Set([
+  'field_removed',
+  'required_field_removed',
+  'field_retyped',
+]);
 
 /** The pool's answers that a form takes, to `f` and to nothing, with the condition met and not, and what it stores of them. */
 function answersTo(parts: Case['former']) {
