@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { sendChunks, sendJson } from '../http/reply.ts';
 import { type Shape, textOrNull } from '../http/shape.ts';
-import { customRoute, type Route, readQuery } from './route.ts';
+import { customRoute, type QuerySchema, type Route, readQuery } from './route.ts';
 import type { RouteContext } from './route-context.ts';
 import { nextCursor } from './schemas.ts';
 
@@ -64,7 +64,7 @@ type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {
   summary: string;
   /** The property of the reply that has the items, which is the field of the RPC's response. */
   name: Output extends Page<Name, unknown> ? Name : never;
-  query: z.ZodType<Query & { limit?: number; cursor?: string }>;
+  query: QuerySchema<Query & { limit?: number; cursor?: string }>;
   /** Without a `limit` in the query; as in every list unless given. */
   pageSize?: number;
   /** `continued`: it follows a page that ended early. What is skipped was skipped then. */

@@ -9,7 +9,7 @@ import type {
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { type Violation, violationsOf } from '../domain/errors/violations.ts';
+import { custom, unrecognized, type Violation, violationsOf } from '../domain/errors/violations.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
@@ -46,12 +46,20 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   return customRoute(method, path, rpc, { ...operation, handle });
 }
 
-/** The query of a request. Throws a failure with all that is wrong with it. */
-export function readQuery<Query>(request: Request, schema: z.ZodType<Query>): Query {
-  const query = schema.safeParse(request.query);
-  if (query.error)
-    throw contentError(violationsOf(query.error, request.query), request.query, Reason.BAD_REQUEST);
-  return query.data;
+/**
+ * The query of a request. Throws a failure with all that is wrong with it, unknown and repeated parameters included.
+ * Those that begin with `utm_` or `_` are ignored: links that people share get them.
+ */
+export function readQuery<Query>({ query: given }: Request, schema: QuerySchema<Query>): Query {
+  const known = Object.keys(schema.shape);
+  const unknown = Object.keys(given).filter((name) => !known.includes(name) && !/^(utm_|_)/.test(name));
+  const query = schema.safeParse(given);
+  if (query.success && unknown.length === 0) return query.data;
+  // Every parameter is a text: one that came twice, an array, fits none of them.
+  const misfits = (query.success ? [] : violationsOf(query.error, given)).map((violation) =>
+    Array.isArray(given[violation.path]) ? custom(violation.path, 'Given more than once') : violation,
+  );
+  throw contentError([...misfits, ...unrecognized('', unknown, known)], given, Reason.BAD_REQUEST);
 }
 
 /** A route with a handler of its own. The access and the limits are those of `rpc`. */
@@ -88,6 +96,9 @@ export function isKeyless({ headers }: IncomingMessage): boolean {
   return !/^bearer /i.test(headers.authorization ?? '');
 }
 
+/** The parameters of a query by name. */
+export type QuerySchema<Query> = z.ZodType<Query> & z.ZodObject;
+
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** A route as the router serves it and the API description describes it. */
@@ -109,7 +120,7 @@ export type Operation = {
   rpc?: DescMethod;
   /** The schemas of segments of the path that are not ids, by name. */
   segments?: Record<string, z.ZodType>;
-  query?: z.ZodType;
+  query?: z.ZodObject;
   headers?: Record<string, z.ZodType>;
   body?: z.ZodType;
   /** Whether the body may be empty. */
@@ -134,7 +145,7 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
   OwnOperation,
   'query' | 'body' | 'reply'
 > & {
-  query?: z.ZodType<Query>;
+  query?: QuerySchema<Query>;
   body?: z.ZodType<Body>;
   /** In place of `body` where a schema can't say everything: it only describes what `check` reads. */
   shape?: z.ZodType;

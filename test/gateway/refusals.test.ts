@@ -128,6 +128,47 @@ describe('what a service fails with', () => {
   });
 });
 
+describe('every route that reads a query', () => {
+  const submits = ['createSubmission', 'createManagedSubmission', 'createDemoSubmission', 'activateForm'];
+  const reading = rpcRoutes.filter(
+    ({ operation }) => operation.query !== undefined && !submits.includes(operation.name),
+  );
+
+  it('refuses a parameter that it does not know, with the nearest name, and one that comes twice', async () => {
+    await using gateway = await startGateway(failingWith(() => failed(Reason.RATE_LIMITED, 'Admitted')));
+
+    for (const route of reading) {
+      const given = examples[route.operation.name]?.query ?? '';
+      const [known = ''] = Object.keys(route.operation.query?.shape ?? {});
+      const path = `${pathOf(route)}${given === '' ? '?' : '&'}`;
+      const ask = (query: string) => gateway.call(verb(route), `${path}${query}`);
+
+      const misspelt = await ask(`${known}x=1`);
+      expect([route.operation.name, misspelt.status]).toEqual([route.operation.name, 400]);
+      expect(misspelt.json.error.details).toEqual([
+        expect.objectContaining({
+          path: `${known}x`,
+          code: 'unrecognized_keys',
+          message: expect.stringContaining(`Did you mean \`${known}\`?`),
+        }),
+      ]);
+      const twice = await ask(`${known}=1&${known}=2`);
+      expect(twice.json.error.details).toContainEqual(
+        expect.objectContaining({ path: known, message: 'Given more than once' }),
+      );
+    }
+    expect(reading.length).toBeGreaterThan(10);
+  });
+
+  it('ignores what links get when they are shared', async () => {
+    await using gateway = await startGateway(answeringWith(() => () => ({ nextPageToken: '' })));
+
+    const reply = await gateway.call('GET', '/v1/forms?utm_source=a&utm_source=b&_ga=1');
+
+    expect(reply.status).toBe(200);
+  });
+});
+
 describe('every route with a body', () => {
   it('refuses what is not JSON, another media type, and too much of it', async () => {
     await using gateway = await startGateway(failingWith(() => invalid([])));
