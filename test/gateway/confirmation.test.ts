@@ -45,7 +45,7 @@ describe('what is said of a confirmation', () => {
     const later = said.filter((message) => message.includes('waits until another day'));
     expect([sent.length, later.length]).toEqual([3, 2]);
     expect(ofStranger).toBe(
-      `The form is published. A confirmation is on its way to ${email}. If it does not arrive, mail to that address was stopped, or it was asked often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
+      `The form is published. A confirmation is on its way to ${email}. If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
     );
     const waiting = () => service.database.select("select from delivery_queue where error like 'Waits:%'");
     await until(async () => mailServer.mails.length >= 4 && (await waiting()).length === 2);

@@ -123,7 +123,8 @@ describe('POST /api/forms/:id/activate', () => {
 
     const published =
       'The form is published. The confirmation to owner@example.com is written to a file, because SMTP_URL is not set.';
-    const waits = 'Until that address has confirmed, it gets at most 3 notices a day that answers wait;';
+    const waits =
+      'If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait;';
     expect(replies.map(({ json }) => json.message)).toEqual([
       `${published} ${waits} the answers follow after that.`,
       published,

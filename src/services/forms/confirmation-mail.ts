@@ -69,4 +69,4 @@ const sentences: Record<ConfirmationState, (email: string) => string> = {
 
 /** Said of forms made without a key that are delivered by mail. */
 const WAITS =
-  'If it does not arrive, mail to that address was stopped, or it was asked often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
+  'If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
