@@ -338,6 +338,12 @@ const table = z.object({
     wholeNumber(1, 1_000_000),
   ),
   maxWaitsTotal: setting('MAX_WAITS_TOTAL', 'those of all keys', '10000', wholeNumber(1, 1_000_000)),
+  notifyMailboxesPerKey: setting(
+    'NOTIFY_MAILBOXES_PER_KEY',
+    'mailboxes that have not confirmed anything to the service and that one key may have mailed in a day, for sessions',
+    '50',
+    wholeNumber(0, 1_000_000),
+  ),
   maxConnections: setting(
     'MAX_CONNECTIONS',
     'connections open at once in each process; below the number of files that the system lets it open',

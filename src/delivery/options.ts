@@ -51,6 +51,8 @@ export type DeliverySettings = {
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
   mailFrom: string;
+  /** How many mailboxes that have not confirmed anything a key may have mailed in a day. */
+  notifyMailboxesPerKey: number;
   /** False: owners get mails of their forms in full before their addresses have confirmed. */
   ownerConfirmation: boolean;
   /** Who gets what is posted to the demo form; absent: `mailFrom`. */

@@ -100,6 +100,8 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   },
   // It has answers only if the key that made the session may have them sent.
   Callback: { destination: 'url', none: 'secret template' },
+  // Its receiver gets the link of the session, which its maker has.
+  Notify: { none: 'email webhookId message remindAfter' },
   SessionContext: { none: 'title text' },
   ContextItem: { none: 'label value kind' },
   DeclineSessionRequest: { none: 'sessionId reason' },

@@ -8,6 +8,7 @@ export const scopes = [
   'submissions:delete',
   'sessions:read',
   'sessions:write',
+  'sessions:notify',
   'webhooks:read',
   'webhooks:write',
   'keys:write',
@@ -47,6 +48,9 @@ export function lackedToGive(right: Right, held: readonly string[]): Scope | und
 export function scopesToGive(right: 'destination'): readonly Scope[] {
   return ['*', ...(needed[right].oneOf ?? [])];
 }
+
+/** The scopes of which one is enough to have others notified. */
+export const scopesToNotify: readonly Scope[] = ['*', 'sessions:notify'];
 
 const needed: Record<Right, { all?: readonly Scope[]; oneOf?: readonly Scope[] }> = {
   /** An owner reads, exports and deletes the answers. */

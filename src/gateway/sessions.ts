@@ -13,6 +13,7 @@ import { violationsOf } from '../domain/errors/violations.ts';
 import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
 import { contextSchema, contextToJson, contextToMessage } from '../domain/sessions/context.ts';
 import { readSubject } from '../http/body.ts';
+import { notifyOf, notifyReply, notifySchema, notifyToMessage } from '../http/notify.ts';
 import { provenance, readProvenance } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
@@ -69,6 +70,7 @@ const sessionOptions = {
     .meta({ id: 'CallbackInput' })
     .exactOptional()
     .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
+  notify: notifySchema.exactOptional(),
 };
 
 const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
@@ -165,6 +167,10 @@ const session = shape(SessionSchema, 'Session', {
       })
       .exactOptional()
       .describe('Where its end is reported.'),
+  ),
+  notify: from(
+    ({ notification }: Session) => notifyOf(notification),
+    notifyReply.exactOptional().describe('Who is notified of it, and what came of that.'),
   ),
   partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: from(
@@ -358,6 +364,7 @@ function optionsOf({
   return_outcome,
   allow_decline,
   context,
+  notify,
   ...body
 }: SessionOptions) {
   return {
@@ -367,6 +374,7 @@ function optionsOf({
     returnOutcome: return_outcome ?? false,
     allowDecline: allow_decline ?? false,
     ...(context !== undefined && { context: contextToMessage(context) }),
+    ...(notify !== undefined && { notify: notifyToMessage(notify) }),
   };
 }
 

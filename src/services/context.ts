@@ -85,6 +85,8 @@ export type ServiceSettings = {
   /** How many calls of one key, and all together, may wait for sessions in this process. */
   maxWaitsPerKey: number;
   maxWaitsTotal: number;
+  /** How many mailboxes that have not confirmed anything a key may have mailed in a day (UTC). */
+  notifyMailboxesPerKey: number;
 };
 
 /** What services share with each other, beside the options. */

@@ -14,11 +14,13 @@ it('sends what the API description promises of each event', async () => {
     'session.cancelled',
     'session.declined',
     'submission.deleted',
+    'session.notified',
   ];
   const { json } = await service.post('/v1/webhooks', { url: receiver.url, events, form_id: form.id });
   const open = async (body: object) =>
     (await service.post(`/v1/forms/${form.id}/sessions`, body)).json.session.id;
 
+  await open({ notify: { webhook_id: json.webhook.id, message: 'Please' } });
   const expiring = await open({ expires_in: 1, metadata: { n: 1 } });
   await service.patch(`/v1/sessions/${expiring}`, { answers: { message: 'Hello' } });
   await service.post(`/v1/sessions/${await open({})}/cancel`);
@@ -33,7 +35,7 @@ it('sends what the API description promises of each event', async () => {
     headers: { 'content-type': 'application/x-www-form-urlencoded', origin: service.url },
   });
 
-  const sent = [...emittedEvents, 'session.ended'];
+  const sent = [...emittedEvents, 'session.ended', 'session.notified'];
   // Its own event would otherwise be dropped with it.
   await receiver.expectRequests(sent.length - 1);
   await service.call('DELETE', `/v1/submissions/${deleted.json.submission_id}`);

@@ -98,7 +98,9 @@ it('describes every event that leaves the service, with an example that fits', (
     return ajv.validate({ ...schema, components }, example) ? [] : [`${name}: ${ajv.errorsText()}`];
   });
 
-  expect(Object.keys(webhooks).sort()).toEqual([...emittedEvents, 'session.ended'].sort());
+  expect(Object.keys(webhooks).sort()).toEqual(
+    [...emittedEvents, 'session.ended', 'session.notified'].sort(),
+  );
   expect(problems).toEqual([]);
 });
 

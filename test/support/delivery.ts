@@ -42,6 +42,7 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
       mailFrom: 'forms@example.com',
       ownerConfirmation: true,
       mailDir: mkdtempSync(join(tmpdir(), 'forms-mail-')),
+      notifyMailboxesPerKey: 50,
       retentionDays: 90,
       auditRetentionDays: 365,
       ...settings,

@@ -249,6 +249,7 @@ const defaultSettings: ServiceSettings = {
   maxStreamsTotal: 200,
   maxWaitsPerKey: 1_000,
   maxWaitsTotal: 10_000,
+  notifyMailboxesPerKey: 50,
 };
 
 export type ServicesOptions = {

@@ -164,6 +164,13 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
    * @generated from field: headlessforms.v1.CallbackTarget callback = 40;
    */
   callback?: CallbackTarget | undefined;
+
+  /**
+   * Who is notified of it, and what came of that; unset: nobody.
+   *
+   * @generated from field: headlessforms.v1.Notification notification = 41;
+   */
+  notification?: Notification | undefined;
 };
 
 /**
@@ -171,6 +178,121 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
  * Use `create(SessionSchema)` to create a new message.
  */
 export declare const SessionSchema: GenMessage<Session>;
+
+/**
+ * Who is notified of a session, and what came of that.
+ *
+ * @generated from message headlessforms.v1.Notification
+ */
+export declare type Notification = Message<"headlessforms.v1.Notification"> & {
+  /**
+   * The person who is mailed; empty: nobody.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+
+  /**
+   * The webhook that is called; empty: none.
+   *
+   * @generated from field: string webhook_id = 2;
+   */
+  webhookId: string;
+
+  /**
+   * What its maker says to them.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * How long after the session was made each reminder follows, if it is still open then.
+   *
+   * @generated from field: repeated google.protobuf.Duration remind_after = 4;
+   */
+  remindAfter: Duration[];
+
+  /**
+   * When the last notification was sent; unset: none was yet.
+   *
+   * @generated from field: google.protobuf.Timestamp sent_time = 5;
+   */
+  sentTime?: Timestamp | undefined;
+
+  /**
+   * Whether one can't be sent: every attempt failed, or the mail or the webhook was refused for good.
+   *
+   * @generated from field: bool failed = 6;
+   */
+  failed: boolean;
+
+  /**
+   * Whether the person has stopped such mails.
+   *
+   * @generated from field: bool stopped = 7;
+   */
+  stopped: boolean;
+
+  /**
+   * Why one failed or was stopped, or what it waits for; empty: nothing did.
+   *
+   * @generated from field: string error = 8;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.Notification.
+ * Use `create(NotificationSchema)` to create a new message.
+ */
+export declare const NotificationSchema: GenMessage<Notification>;
+
+/**
+ * Asks to notify somebody of a session when it is made, and again while it is open.
+ *
+ * An email quotes the questions, the project's name and the message as plain text, in which nothing is a link but that to
+ * the session's page. A webhook gets the event `session.notified`. Neither is sent once the session has ended, or the key
+ * that made it is gone or has lost the scope `sessions:notify`.
+ *
+ * @generated from message headlessforms.v1.Notify
+ */
+export declare type Notify = Message<"headlessforms.v1.Notify"> & {
+  /**
+   * The address of the person to mail. This or `webhook_id` is required; both may be given.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+
+  /**
+   * A webhook of the project, or of the form, that has registered `session.notified`.
+   *
+   * @generated from field: string webhook_id = 2;
+   */
+  webhookId: string;
+
+  /**
+   * Plain text, at most 2,000 characters.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * How long after the session is made to remind them, whole seconds from 1 to 2,592,000, at most 3, each longer than the
+   * one before.
+   *
+   * @generated from field: repeated google.protobuf.Duration remind_after = 4;
+   */
+  remindAfter: Duration[];
+};
+
+/**
+ * Describes the message headlessforms.v1.Notify.
+ * Use `create(NotifySchema)` to create a new message.
+ */
+export declare const NotifySchema: GenMessage<Notify>;
 
 /**
  * Where the end of a session is reported, as readers see it.
@@ -351,6 +473,16 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
    * @generated from field: headlessforms.v1.Callback callback = 40;
    */
   callback?: Callback | undefined;
+
+  /**
+   * Whom to notify of the session. Needs an API key with the scope `sessions:notify`.
+   *
+   * A key can mail only so many mailboxes a day that have not confirmed anything to the service, 50 unless the settings
+   * say otherwise: one more fails with `RESOURCE_EXHAUSTED`.
+   *
+   * @generated from field: headlessforms.v1.Notify notify = 41;
+   */
+  notify?: Notify | undefined;
 };
 
 /**

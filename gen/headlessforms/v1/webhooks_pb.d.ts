@@ -1242,6 +1242,14 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_SESSION_DECLINED = 5;
    */
   SESSION_DECLINED = 5,
+
+  /**
+   * Somebody is to be notified of a session whose `notify` names the webhook. Sent as `session.notified`, to that webhook
+   * alone.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_SESSION_NOTIFIED = 6;
+   */
+  SESSION_NOTIFIED = 6,
 }
 
 /**
@@ -1310,6 +1318,13 @@ export enum EventType {
    * @generated from enum value: EVENT_TYPE_SESSION_DECLINED = 7;
    */
   SESSION_DECLINED = 7,
+
+  /**
+   * `session.notified`: somebody is to be notified of a session; the webhook that it names alone is called.
+   *
+   * @generated from enum value: EVENT_TYPE_SESSION_NOTIFIED = 8;
+   */
+  SESSION_NOTIFIED = 8,
 
   /**
    * `session.ended`: a session ended, however; its callback alone is called.
@@ -1406,6 +1421,13 @@ export enum MailKind {
    * @generated from enum value: MAIL_KIND_OWNER_CHANGED = 10;
    */
   OWNER_CHANGED = 10,
+
+  /**
+   * Notifies a person of a session, or reminds them.
+   *
+   * @generated from enum value: MAIL_KIND_QUESTION = 11;
+   */
+  QUESTION = 11,
 }
 
 /**

@@ -8,9 +8,12 @@ import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
+import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
+import { questionMail } from './question-mails.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
   noticeMail,
@@ -35,7 +38,7 @@ export async function composeMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
   if (whole.success) return whole.data;
-  const { to, languages, webhook, browserHash = null } = queuedMailSchema.parse(mail);
+  const { to, languages, webhook, browserHash = null, reminder = 0 } = queuedMailSchema.parse(mail);
   const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
   if (kind === 'sign_in') {
@@ -51,6 +54,8 @@ export async function composeMail(
       const waiting = (await findFormState(database, formId))?.accepted ?? 0;
       return noticeMail(options, inLanguage, { formName: form.name, waiting });
     }
+    case 'question':
+      return writeQuestion(options, context, { eventId, reminder });
     case 'webhook_off':
       return webhook === undefined ? null : webhookOffMail({ ...inLanguage, senderName: form.name }, webhook);
     case 'owner_changed':
@@ -98,6 +103,32 @@ function writeRequest(
   });
 }
 
+/** The questions are those of the version that the session began with. */
+async function writeQuestion(
+  { database, settings }: ComposeOptions,
+  context: Omit<MailContext, 'language'>,
+  { eventId, reminder }: { eventId: string | null; reminder: number },
+): Promise<MailMessage | null> {
+  const notified = await findNotified(database, eventId ?? '');
+  if ('refusal' in notified) return null;
+  const { session } = notified;
+  const version = await findVersion(database, session.versionId);
+  const project = await findProject(database, session.projectId);
+  if (version === null || project === null) return null;
+  const language = chooseLanguage(version.definition.settings.locale);
+  return questionMail(
+    { ...context, language },
+    {
+      projectId: project.id,
+      project: project.name,
+      definition: version.definition,
+      session,
+      reminder,
+      url: `${settings.hostedUrl}/f/${session.id}`,
+    },
+  );
+}
+
 /** Labels are those of the version that was answered; where answers go, and what is replied, is as the form has it now. */
 async function writeAboutSubmission(
   { database, settings, now }: ComposeOptions,
@@ -137,6 +168,8 @@ export const queuedMailSchema = z.object({
   eventId: z.string().nullable().exactOptional(),
   /** What it was counted as, if it was counted when it was asked for. */
   countedAs: z.string().exactOptional(),
+  /** Of a question: 0 for the first mail, and then the number of the reminder. */
+  reminder: z.number().exactOptional(),
   /** That was turned off. */
   webhook: z.object({ id: z.string(), host: z.string() }).exactOptional(),
   /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */

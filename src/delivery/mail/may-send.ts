@@ -1,14 +1,22 @@
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
-import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/mails.ts';
+import {
+  notifiedAs,
+  questionsToMailbox,
+  REQUESTS_A_DAY,
+  requestAllowances,
+  strangersOfKey,
+} from '../../domain/delivery/mails.ts';
+import { MAIL_STOPPED, notSent } from '../../domain/delivery/notifications.ts';
 import { isKeyless, smallestIdAt } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/deliveries/claim.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
-import { isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { findOwnerStanding } from '../../store/owners/owners.ts';
+import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { queuedMailSchema } from './compose.ts';
@@ -36,7 +44,7 @@ export async function findMailRefusal(
 
   const unasked = form !== undefined && claim.kind !== 'owner';
   if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {
-    return dropped('The address wants no more mail.');
+    return dropped(MAIL_STOPPED);
   }
   return refuse && form ? refuse(options, claim, form, addressee) : null;
 }
@@ -48,6 +56,7 @@ const limits = new Map<string, RefuseMail>([
   ['confirmation', refuseRequest],
   ['recipient_confirmation', refuseRequest],
   ['owner_change', refuseRequest],
+  ['question', refuseQuestion],
 ]);
 
 /**
@@ -122,6 +131,29 @@ async function refuseRequest(
   return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
 }
 
+/** Nobody is mailed of a session that has ended. What is too much for today waits for another day. */
+async function refuseQuestion(
+  { database, secretKey, settings }: MailLimitOptions,
+  { id, projectId, step, content }: Claim,
+  _form: Form,
+  { to }: Addressee,
+): Promise<Refusal | null> {
+  const notified = await findNotified(database, content.eventId ?? '');
+  if ('refusal' in notified) return dropped(notified.refusal);
+  if (await isMailStopped(database, { address: to, formId: projectId })) return dropped(MAIL_STOPPED);
+  if (step > 0) return null;
+  const { keyId = '' } = notified.session.notify ?? {};
+  const isStranger = !(await hasConfirmed(database, to));
+  const strangers = isStranger
+    ? await takeMailAllowances(database, notifiedAs(secretKey, to), [
+        strangersOfKey(keyId, settings.notifyMailboxesPerKey),
+      ])
+    : null;
+  if (strangers !== null) return { outcome: 'waits', error: notSent.strangers, waitMs: strangers.waitMs };
+  const usedUp = await takeMailAllowances(database, id, [questionsToMailbox(to)]);
+  return usedUp && { outcome: 'waits', error: notSent.tooMany, waitMs: usedUp.waitMs };
+}
+
 /**
  * Links to sign in go to owners alone. Anybody can ask for one in another's name, so that a mailbox that has not
  * confirmed to own a form, which strangers can name it for, gets fewer.
@@ -136,7 +168,7 @@ async function refuseSignIn(
   if (standing === 'none') return dropped('The address owns no form.');
   const unasked = standing === 'unconfirmed';
   if (await isMailStopped(database, { address: to, formId: SIGN_IN_MAILS, unasked })) {
-    return dropped('The address wants no more mail.');
+    return dropped(MAIL_STOPPED);
   }
   if (claim.step > 0) return null;
   const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
@@ -192,7 +224,7 @@ const SIGN_IN_WAIT_MS = HOUR_MS;
 /** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
 const REQUEST_DAYS = 7;
 
-export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now'>;
+export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;
 
 /** `countedAs` is what the mail was counted as before, if it was. */
 type Addressee = { to: string; countedAs?: string };

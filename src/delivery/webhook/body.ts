@@ -1,7 +1,44 @@
+import { z } from 'zod';
 import { valueAt } from '../../domain/errors/violations.ts';
+import { sentBody } from '../../domain/events/bodies.ts';
 import { isByOthers, partsOf } from '../../domain/events/template.ts';
 import type { Json, JsonObject } from '../../domain/json/json.ts';
 import { withoutMarkup } from '../../text/untrusted.ts';
+
+/**
+ * What is sent of a stored event, by a template if there is one. Of `session.notified` every word of an asker is defused,
+ * since a channel shows it to people who have not asked for it.
+ *
+ * @throws BodyTooLarge
+ */
+export function bodyOf(
+  stored: string,
+  { kind, template }: { kind: string; template: JsonObject | null },
+): string {
+  const sent = sentBody(stored);
+  const body = kind === 'session.notified' ? defused(sent) : sent;
+  return template === null ? body : renderTemplate(template, body);
+}
+
+function defused(body: string): string {
+  const { data, ...head } = objectSchema.parse(JSON.parse(body));
+  const words = Object.entries(objectSchema.parse(data)).map(([key, value]) => [
+    key,
+    isByOthers(`data.${key}`) ? defusedJson(value) : value,
+  ]);
+  return JSON.stringify({ ...head, data: Object.fromEntries(words) });
+}
+
+function defusedJson(value: unknown): unknown {
+  if (typeof value === 'string') return withoutMarkup(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(defusedJson);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, child]) => [withoutMarkup(key), defusedJson(child)]),
+  );
+}
+
+const objectSchema = z.record(z.string(), z.unknown());
 
 /**
  * The body that a template makes of an event's JSON. A string that is one name becomes the value of that name; within a

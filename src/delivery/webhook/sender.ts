@@ -2,16 +2,16 @@ import { LRUCache } from 'lru-cache';
 import { Agent } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
-import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { DatabaseUnavailable, isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
+import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
-import { BodyTooLarge, renderTemplate } from './body.ts';
+import { BodyTooLarge, bodyOf } from './body.ts';
 import { connectorTo, systemResolver } from './connector.ts';
 import { NoAnswerError, READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
@@ -87,7 +87,11 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       const target = targets.memo(url);
       if (target === 'refused') return { outcome: 'dropped', error: 'The URL may not be called.' };
       const { keyless } = webhook;
-      const body = bodyOf(stored, webhook);
+      if (effectsOf(claim.kind).webhooks === 'named') {
+        const notified = await findNotified(database, content.eventId);
+        if ('refusal' in notified) return { outcome: 'dropped', error: notified.refusal };
+      }
+      const body = whatIsSent(stored, claim, webhook);
       if (body === null)
         return { outcome: 'dropped', error: 'The template makes a body of more than 1 MiB.' };
       const headers = headersOf(content, webhook, body);
@@ -118,12 +122,10 @@ function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target
   return { origin, path: `${pathname}${search}` };
 }
 
-/** What is sent of an event; null if a template makes too much of it. */
-function bodyOf(stored: string, { template }: ClaimedWebhook): string | null {
-  const body = sentBody(stored);
-  if (template === null) return body;
+/** Null if a template makes too much of an event. */
+function whatIsSent(stored: string, { kind }: Claim, { template }: ClaimedWebhook): string | null {
   try {
-    return renderTemplate(template, body);
+    return bodyOf(stored, { kind, template });
   } catch (error) {
     if (error instanceof BodyTooLarge) return null;
     throw error;

@@ -1,6 +1,7 @@
 import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { mailboxOf } from '../addresses/email-address.ts';
 import { isKeyless } from '../ids.ts';
+import { pseudonymOf, type SecretKey } from '../secrets/secret-key.ts';
 
 /** The name of a kind of mail, as it is stored and as REST shows it: that of the proto in lower case. */
 export type MailKind = Lowercase<Exclude<keyof typeof pb.MailKind, 'UNSPECIFIED'>>;
@@ -33,7 +34,28 @@ export function strangersAllowance(createdFrom: string): RequestAllowance {
   return { holder: createdFrom, kind: KEYLESS, limit: REQUESTS_A_DAY_FROM_CREATOR };
 }
 
+/** What a mailbox is counted as against `strangersOfKey`: once, by whichever of its addresses. */
+export function notifiedAs(key: SecretKey, address: string): string {
+  return pseudonymOf(key, 'notified', mailboxOf(address));
+}
+
+/**
+ * What a key's mails about sessions count against: how many mailboxes a day that have not confirmed anything to the
+ * service.
+ */
+export function strangersOfKey(keyId: string, limit: number): RequestAllowance {
+  return { holder: keyId, kind: 'session_strangers', limit };
+}
+
+/** What mails about sessions count against in a day, over all that ask a person something. */
+export function questionsToMailbox(address: string): RequestAllowance {
+  return { holder: mailboxOf(address), kind: 'question', limit: QUESTIONS_A_DAY };
+}
+
 const KEYLESS = 'request_keyless';
+
+/** To one mailbox over the whole service, whoever asks. */
+const QUESTIONS_A_DAY = 10;
 
 /** To one mailbox over the whole service, so that nobody can flood a stranger by making many forms. */
 export const REQUESTS_A_DAY = 3;

@@ -72,6 +72,11 @@ export function endBody(name: string) {
 /** Ends what `endBody` has begun. */
 export const END_OF_BODY = '}}';
 
+/** Returns the function that writes the body of a webhook that somebody is to be notified by. */
+export function notifiedBody(name: string) {
+  return (event: EventHead, facts: NotifiedFacts): string => webhookBody(name, event, facts);
+}
+
 /** Returns the function that writes the body of a webhook about a submission that is gone. */
 export function deletionBody(name: string) {
   return (event: EventHead, { id, formId, sessionId }: DeletedSubmission): string =>
@@ -146,6 +151,26 @@ export type SessionEnd = {
   outcome: 'submitted' | 'declined' | 'expired' | 'cancelled';
   metadata: JsonObject;
   submissionId?: string;
+};
+
+/** Of which session somebody is notified; all words of the asker as they are, which are defused when they are sent. */
+export type NotifiedFacts = {
+  sessionId: string;
+  formId: string;
+  /** The session's page. */
+  url: string;
+  /** The name of the project whose key asks. */
+  project: string;
+  /** The name of the form. */
+  question: string;
+  message?: string;
+  /** Of the context. */
+  title?: string;
+  /** 0 for the first notification, and then the number of the reminder. */
+  reminder: number;
+  /** ISO 8601. */
+  expiresAt: string;
+  metadata: JsonObject;
 };
 
 export type SessionFacts = {

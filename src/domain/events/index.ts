@@ -8,6 +8,7 @@ import {
   addressesBody,
   deletionBody,
   endBody,
+  notifiedBody,
   type SessionFacts,
   sessionBody,
   submissionBody,
@@ -56,6 +57,13 @@ export const eventTypes = {
     mails: 'none',
     body: endBody('session.ended'),
   },
+  /** Somebody is to be notified of a session, or reminded of it. Its mail is queued with it. */
+  'session.notified': {
+    type: pb.EventType.SESSION_NOTIFIED,
+    webhooks: 'named',
+    mails: 'none',
+    body: notifiedBody('session.notified'),
+  },
   /** A user wants to see whether a webhook arrives. */
   'webhook.test': {
     type: pb.EventType.WEBHOOK_TEST,
@@ -99,6 +107,7 @@ export const registrableEvents = {
   'session.cancelled': pb.WebhookEvent.SESSION_CANCELLED,
   'submission.deleted': pb.WebhookEvent.SUBMISSION_DELETED,
   'session.declined': pb.WebhookEvent.SESSION_DECLINED,
+  'session.notified': pb.WebhookEvent.SESSION_NOTIFIED,
 } as const;
 
 /** Their names. */
@@ -106,7 +115,7 @@ export const registrableNames = Object.keys(registrableEvents).filter(isRegistra
 
 /** The events that leave the service as webhooks, and so are shown to whoever listens. */
 export const emittedEvents: readonly string[] = Object.entries(eventTypes)
-  .filter(([, { type, webhooks }]) => type !== NOT_EMITTED && webhooks !== 'callback')
+  .filter(([, { type, webhooks }]) => type !== NOT_EMITTED && webhooks !== 'callback' && webhooks !== 'named')
   .map(([name]) => name);
 
 /** The events that somebody in the service may wait for. */
@@ -144,9 +153,9 @@ export type RegistrableEvent = keyof typeof registrableEvents;
 export type EventEffects = {
   /**
    * Which webhooks receive it: those that registered for the event named here; the one that is tested; none, but the
-   * callback of its session; none.
+   * callback of its session, or the webhook that its session names; none.
    */
-  webhooks: RegistrableEvent | 'tested' | 'callback' | 'none';
+  webhooks: RegistrableEvent | 'tested' | 'callback' | 'named' | 'none';
   /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
   mails: 'submission' | 'confirmation' | 'owner_change' | 'owner_changed' | 'recipient_confirmation' | 'none';
 };

@@ -170,6 +170,33 @@ const events: DescribedEvent[] = [
     },
   },
   {
+    name: 'session.notified',
+    summary: 'Somebody is to be notified of a session; only the webhook that its `notify` names gets it',
+    data: z.object({
+      sessionId: z.string(),
+      formId: z.string(),
+      url: z.string().describe('The page on which the person answers.'),
+      project: z.string().describe('Who asks.'),
+      question: z.string().describe('The name of the form.'),
+      title: z.string().exactOptional().describe('Of the context.'),
+      message: z.string().exactOptional(),
+      reminder: z.int().describe('0 at first, then the number of the reminder.'),
+      expiresAt: timeReply,
+      metadata: jsonObject,
+    }),
+    example: {
+      sessionId: sessionExample.sessionId,
+      formId: sessionExample.formId,
+      url: `https://forms.example.com/f/${sessionExample.sessionId}`,
+      project: 'default',
+      question: 'Deploy 2.1?',
+      message: 'The tests have passed.',
+      reminder: 0,
+      expiresAt: AT,
+      metadata: sessionExample.metadata,
+    },
+  },
+  {
     name: 'session.ended',
     summary: 'A session with a callback ended, however; its callback alone gets it',
     data: z.object({

@@ -7,6 +7,7 @@ import { sessionSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
+import { notifySchema, notifyToMessage } from '../../http/notify.ts';
 import { durationOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
@@ -50,6 +51,20 @@ const contextJsonSchema = {
           kind: { enum: ['text', 'code', 'link', 'diff'] },
         },
       },
+    },
+  },
+};
+
+const notifyJsonSchema = {
+  properties: {
+    email: { type: 'string' },
+    webhook_id: { type: 'string' },
+    message: { type: 'string', description: 'What you say to the person: plain text.' },
+    remind_after: {
+      type: 'array',
+      maxItems: 3,
+      items: { type: 'integer' },
+      description: 'Seconds after now, each more than the one before.',
     },
   },
 };
@@ -98,6 +113,12 @@ export const askPerson = defineTool({
       .exactOptional()
       .describe('Data of yours, up to 16 KiB; it comes with the submission.'),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
+    notify: jsonObject
+      .meta(notifyJsonSchema)
+      .exactOptional()
+      .describe(
+        'Whom to mail the question, or which webhook to call, now and as reminders while it is open.',
+      ),
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
@@ -108,6 +129,7 @@ export const askPerson = defineTool({
     const { session } = await exchange.call(rpcs.createSession, {
       subject: subjectOf(input, exchange),
       ...(input.context && { context: contextOf(input.context) }),
+      ...(input.notify && { notify: notifyOf(input.notify) }),
       allowDecline: input.allow_decline,
       ...(input.prefill && { prefill: input.prefill }),
       ...(input.metadata && { metadata: input.metadata }),
@@ -141,6 +163,13 @@ function contextOf(given: JsonObject) {
   const context = contextSchema.safeParse(given);
   if (context.error) throw contentError(violationsOf(context.error, given, 'context'), { context: given });
   return contextToMessage(context.data);
+}
+
+/** Whom to notify. Throws a failure with all that is wrong with it. */
+function notifyOf(given: JsonObject) {
+  const notify = notifySchema.safeParse(given);
+  if (notify.error) throw contentError(violationsOf(notify.error, given, 'notify'), { notify: given });
+  return notifyToMessage(notify.data);
 }
 
 type Asked = { questions?: JsonObject[]; form_id?: string; schema?: JsonObject };

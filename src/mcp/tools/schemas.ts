@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
+import { notifyOf } from '../../http/notify.ts';
 import { readProvenance } from '../../http/provenance.ts';
 import { from, shape } from '../../http/shape.ts';
 import { jsonObject } from '../tool.ts';
@@ -53,6 +54,13 @@ export const session = shape(SessionSchema, '', {
   status: z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']),
   url: z.string().describe('The page on which a person answers.'),
   expires_at: z.string(),
+  notify: from(
+    ({ notification }: Session) => notifyOf(notification),
+    z
+      .looseObject({ sent_at: z.string().nullable(), failed: z.boolean(), stopped: z.boolean() })
+      .optional()
+      .describe('Who is notified, and what came of that.'),
+  ),
   submission_id: z.string().nullable(),
   outcome: z
     .enum(['submitted', 'declined', 'expired', 'cancelled'])

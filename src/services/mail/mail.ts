@@ -7,6 +7,7 @@ import {
 } from '../../../gen/headlessforms/v1/mail_pb.js';
 import type { AuditAction } from '../../domain/audit.ts';
 import { failed } from '../../domain/errors/failure.ts';
+import { isId } from '../../domain/ids.ts';
 import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { Queries } from '../../store/database/database.ts';
@@ -20,6 +21,7 @@ import {
   stopMail,
 } from '../../store/mail/mail.ts';
 import { findMailedLink, useMailedLink } from '../../store/mail/mailed-links.ts';
+import { findProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';
 
@@ -74,6 +76,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
 
   /** What the audit log names; nothing where a link is about no form, or one that is gone. */
   async function formOf(formId: string): Promise<{ projectId?: string; formId?: string }> {
+    if (isId('prj', formId)) return { projectId: formId };
     const form = await findAnyForm(database, formId);
     return form === null ? {} : { projectId: form.projectId, formId };
   }
@@ -97,14 +100,14 @@ function refuseUnusable(link: { usedAt: Date | null } | null): void {
   }
 }
 
-/** If the form has been removed, its name is empty. */
+/** Links of questions are about the project that asks. If the form or the project has been removed, its name is empty. */
 async function describe(db: Queries, { purpose, formId, address }: MailLink) {
-  const form = await findAnyForm(db, formId);
+  const { name = '' } = (await (isId('prj', formId) ? findProject : findAnyForm)(db, formId)) ?? {};
   const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;
   return {
     purpose: purposes[purpose],
     address,
-    formName: form?.name ?? '',
+    formName: name,
     stopped: stopped === null ? StopScopeMessage.UNSPECIFIED : scopes[stopped],
     aboutSignIn: formId === SIGN_IN_MAILS,
   };

@@ -16,12 +16,12 @@ import { sessionsForm } from '../forms/form-access.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {
+  describeSession,
   noteSession,
   openSession,
   projectSession,
   refuseIfEnded,
   reserveValues,
-  sessionToMessage,
 } from './session-access.ts';
 import { reasonProblems, toSessionChange, type UpdateView } from './session-request.ts';
 
@@ -63,7 +63,7 @@ export async function changeSession(
   });
   room?.keep();
   noteSession(context, call, session);
-  return { session: sessionToMessage(context, form, session) };
+  return { session: await describeSession(context, form, session) };
 }
 
 /** Ends an open session before its time. */
@@ -76,7 +76,7 @@ export async function cancelSession(
   const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId);
   noteSession(context, call, session);
-  return { session: sessionToMessage(context, form, session) };
+  return { session: await describeSession(context, form, session) };
 }
 
 /** Ends an open session whose person does not want to answer. */
@@ -89,7 +89,7 @@ export async function declineSession(
   const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId, { reason });
   noteSession(context, call, session);
-  return { session: sessionToMessage(context, form, session) };
+  return { session: await describeSession(context, form, session) };
 }
 
 /**

@@ -4,6 +4,7 @@ import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { contextFromMessage, contextProblems, contextToJson } from '../../domain/sessions/context.ts';
 import { callerOf } from '../../rpc/context.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import { keepQuestionForm } from '../../store/forms/questions.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSession, insertSession, type NewSession } from '../../store/sessions/sessions.ts';
@@ -16,11 +17,13 @@ import {
   replayAfterRefusal,
   sameRequest,
 } from '../idempotency.ts';
+import { requireNotifyScope } from '../limits/notified-mailboxes.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
+import { notifyInContent, notifyOf, notifyProblems, storedNotify } from './notify.ts';
 import { askedForm, requireKey } from './question-form.ts';
-import { noteSession, reserveValues, sessionToMessage } from './session-access.ts';
+import { describeSession, noteSession, reserveValues } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,
@@ -36,15 +39,17 @@ export async function createSession(
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
-  if (request.context !== undefined || request.callback !== undefined) requireKey(call);
+  const { context: shown, callback, notify } = request;
+  if (shown !== undefined || callback !== undefined || notify !== undefined) requireKey(call);
+  if (notify !== undefined) requireNotifyScope(call);
   for (;;) {
     const form = await askedForm(context, request, call);
     const session = await createSessionOf(form, context, request, call);
     // Else the hidden form has been removed meanwhile, since nobody used it: it is made again.
     if (session !== undefined) {
       return {
-        session: sessionToMessage(context, form, session),
-        callbackSecret: madeSecret(context, request.callback, session),
+        session: await describeSession(context, form, session),
+        callbackSecret: madeSecret(context, callback, session),
       };
     }
     context.forms.forget(form.id);
@@ -69,6 +74,7 @@ async function createSessionOf(
     ...(shown !== undefined && { context: shown }),
     ...(request.allowDecline && { allow_decline: true }),
     ...(request.callback !== undefined && { callback: callbackInContent(context, request.callback) }),
+    ...(request.notify !== undefined && { notify: notifyInContent(request.notify) }),
   });
   const session = await replayAfterRefusal(
     idempotency,
@@ -105,6 +111,7 @@ async function openNewSession(
     ...returnUrlProblems(request),
     ...contextProblems(request.context),
     ...callbackProblems(context, request.callback, call),
+    ...(await notifyProblems(context, request.notify, form)),
     ...files.violations,
     ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
@@ -112,6 +119,8 @@ async function openNewSession(
 
   const { keyId } = callerOf(call);
   const { database } = context;
+  const notify =
+    request.notify === undefined ? null : storedNotify(request.notify, requireKey(call), context.now());
   const session: NewSession = {
     id,
     projectId: form.projectId,
@@ -126,13 +135,20 @@ async function openNewSession(
     context: contextFromMessage(request.context),
     allowDecline: request.allowDecline,
     ...storedCallback(context, request.callback, call),
+    notify,
     idempotency,
   };
-  const stored = isHidden(form)
-    ? await database.transaction(async (tx) =>
-        (await keepQuestionForm(tx, form.id)) ? insertSession(tx, session) : undefined,
-      )
-    : await insertSession(database, session);
+  const store = async (tx: Transaction) => {
+    if (isHidden(form) && !(await keepQuestionForm(tx, form.id))) return undefined;
+    const inserted = await insertSession(tx, session);
+    if (inserted.id === id) await notifyOf(tx, context, inserted, { form, call });
+    return inserted;
+  };
+  const stored =
+    isHidden(form) || notify !== null
+      ? await database.transaction(store)
+      : await insertSession(database, session);
+  if (notify !== null) context.notifyWorkers();
   return stored && sameRequest<Session>(idempotency, firstOf(stored));
 }
 

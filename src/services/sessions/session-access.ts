@@ -25,6 +25,7 @@ import { type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
 import { provenanceToMessage, submissionWithContext } from '../submissions/submission-proto.ts';
+import { type Notifications, notificationsOf } from './notify.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export function projectSession(db: Queries, { projectId }: Caller, sessionId: string): Promise<Session> {
@@ -114,12 +115,34 @@ export type OpenSession = { form: PublishedForm; version: LiveVersion };
 
 type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' | 'answers'>>;
 
-/** A session as its maker sees it. Partial answers are shown only while the form allows them. */
-export function sessionToMessage(
+/** A session as its maker sees it, with what became of its notifications. */
+export async function describeSession(
+  context: Pick<ServiceContext, 'settings' | 'database'>,
+  form: PublishedForm,
+  session: Session,
+) {
+  const notifications = await notificationsOf(context.database, [session]);
+  return sessionToMessage(context, form, session, notifications);
+}
+
+/** The same of sessions of one form. */
+export async function describeSessions(
+  context: Pick<ServiceContext, 'settings' | 'database'>,
+  form: PublishedForm,
+  sessions: Session[],
+) {
+  const notifications = await notificationsOf(context.database, sessions);
+  return sessions.map((session) => sessionToMessage(context, form, session, notifications));
+}
+
+/** Partial answers are shown only while the form allows them. */
+function sessionToMessage(
   { settings }: Pick<ServiceContext, 'settings'>,
   form: PublishedForm,
   session: Session,
+  notifications: Notifications,
 ): MessageInitShape<typeof SessionSchema> {
+  const notification = notifications.get(session.id);
   const { allowPartial } = form.version.definition.settings;
   return {
     id: session.id,
@@ -145,6 +168,7 @@ export function sessionToMessage(
         answers: session.callback.keyId !== undefined,
       },
     }),
+    ...(notification !== undefined && { notification }),
     ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
     provenance: provenanceToMessage(
       currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
@@ -159,7 +183,7 @@ export function sessionToMessage(
 export async function readReply(context: ServiceContext, call: HandlerContext, session: Session) {
   noteSession(context, call, session);
   const form = await sessionsForm(context.forms, session.formId);
-  const message = sessionToMessage(context, form, session);
+  const message = await describeSession(context, form, session);
   const { projectId, scopes } = callerOf(call);
   const id = session.submissionId;
   if (id === null || !holds(scopes, 'submissions:read')) return { session: message };

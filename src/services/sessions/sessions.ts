@@ -17,13 +17,14 @@ import { createAwaitSession } from './await-session.ts';
 import { cancelSession, changeSession, declineSession } from './change-session.ts';
 import { createSession } from './create-session.ts';
 import {
+  describeSession,
+  describeSessions,
   noteSession,
   openSession,
   projectSession,
   readReply,
   savedAnswers,
   sessionStatusOf,
-  sessionToMessage,
 } from './session-access.ts';
 
 /** Opens sessions for people or agents to fill, and reads, awaits, lists, changes, cancels and submits them. */
@@ -70,7 +71,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       if (items.length === 0) return {};
       const form = await sessionsForm(context.forms, request.formId);
       return {
-        sessions: items.map((session) => sessionToMessage(context, form, session)),
+        sessions: await describeSessions(context, form, items),
         nextPageToken: nextCursor ?? '',
       };
     },
@@ -94,7 +95,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       };
       return {
         submission: submissionToMessage(submission),
-        session: sessionToMessage(context, form, submitted),
+        session: await describeSession(context, form, submitted),
       };
     },
   };

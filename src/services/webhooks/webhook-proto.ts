@@ -151,6 +151,7 @@ export function eventPayload(type: EventType, body: string): Payload {
       return { case: 'submissionDeleted', value: { submissionId, formId, sessionId: sessionId ?? '' } };
     }
     case EventType.SESSION_ENDED:
+    case EventType.SESSION_NOTIFIED:
     case EventType.UNSPECIFIED:
       return { case: undefined };
     default:

@@ -1,3 +1,4 @@
+import { notSent } from '../../domain/delivery/notifications.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';
@@ -9,7 +10,7 @@ import { tenantOf } from './delivery-queue-table.ts';
  * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each
  * failed attempt gets a row (the successful one is in the log), and webhooks note their successes and failures.
  * A result whose lease was lost changes nothing. A mail to sign in with that was not sent leaves no trace: anybody can
- * ask for any number, to any address.
+ * ask for any number, to any address. Nor does a reminder that nobody needs any more.
  *
  * Returns what has changed for webhooks.
  */
@@ -74,7 +75,8 @@ logged as (
     case when f.status = 'delivered' then r.duration_ms end,
     case when f.status = 'delivered' then r.response_body end
   from finished f join result r on r.id = f.id
-  where f.kind <> 'sign_in' or r.tried
+  where (f.kind <> 'sign_in' or r.tried)
+    and not (f.attempt_count = 0 and f.result_error is not distinct from '${notSent.ended}')
 ),
 untried as materialized (
   select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id

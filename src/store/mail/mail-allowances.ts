@@ -29,10 +29,23 @@ async function takeMailAllowance(
   deliveryId: string,
   allowance: MailAllowance,
 ): Promise<void> {
-  const { holder, kind, limit } = allowance;
+  const waitMs = await countAgainst(tx, deliveryId, allowance);
+  if (waitMs !== null) throw new AllowanceUsedUp(allowance, waitMs);
+}
+
+/**
+ * Counts `countedAs` against one allowance, once a day (UTC). Returns null if it may go; else for how long the allowance
+ * is used up, in milliseconds, and the caller ends the transaction.
+ */
+export async function countAgainst(
+  tx: Transaction,
+  countedAs: string,
+  { holder, kind, limit }: MailAllowance,
+): Promise<number | null> {
   const [row] = await tx.execute(
     `with taken as (
-       insert into mail_allowances as a (holder, kind, day, delivery_ids) values ($1, $2, ${TODAY}, array[$3])
+       insert into mail_allowances as a (holder, kind, day, delivery_ids)
+       select $1, $2, ${TODAY}, array[$3] where $4 > 0
        on conflict (holder, kind, day) do update
          set delivery_ids = case when $3 = any(a.delivery_ids) then a.delivery_ids else a.delivery_ids || $3 end
          where $3 = any(a.delivery_ids) or cardinality(a.delivery_ids) < $4
@@ -41,9 +54,9 @@ async function takeMailAllowance(
      select (select count(*) from taken) as taken,
        extract(epoch from date_trunc('day', now() at time zone 'UTC') + interval '1 day'
          - (now() at time zone 'UTC')) * 1000 as wait_ms`,
-    [holder, kind, deliveryId, limit],
+    [holder, kind, countedAs, limit],
   );
-  if (Number(row?.taken) === 0) throw new AllowanceUsedUp(allowance, Number(row?.wait_ms));
+  return Number(row?.taken) === 0 ? Number(row?.wait_ms) : null;
 }
 
 /** Rolls back what was counted against other allowances. */

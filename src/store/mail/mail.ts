@@ -41,6 +41,18 @@ export async function listConfirmedRecipients(db: Queries, formIds: string[]): P
   );
 }
 
+/** Whether an address has confirmed to own a form that is there, or to want a form's submissions. */
+export async function hasConfirmed(db: Queries, address: string): Promise<boolean> {
+  const rows = await db.select(
+    `select 1 as one from forms
+     where lower(owner_email) = $1 and owner_confirmed_at is not null and deleted_at is null
+     union all select 1 from mail_recipients where address = $1 and confirmed_at is not null
+     limit 1`,
+    [addressKey(address)],
+  );
+  return rows.length > 0;
+}
+
 /** The recipients that a form's owner has added, in the order of their addresses. */
 export async function listAddedRecipients(
   db: Queries,

@@ -77,12 +77,16 @@ export const SessionEntity = defineEntity({
 /** `keyId` is the key that may read the answers of the session, if its maker's key could. */
 export type StoredCallback = { url: string; origin: string; template?: JsonObject; keyId?: string };
 
-/** `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. */
+/**
+ * `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. `keyId` is
+ * the key that asked.
+ */
 export type StoredNotify = {
   email?: string;
   webhookId?: string;
   message?: string;
   remindAfter: number[];
+  keyId: string;
   eventIds: string[];
 };
 

@@ -25,9 +25,9 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
     const [row] = await db.execute(
       `with stored as (insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
          idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
-         allow_decline, return_outcome, callback, callback_secret)
+         allow_decline, return_outcome, callback, callback_secret, notify)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
-         case when $12::int is not null then now() end, $13, $14, $15, $16, $17)
+         case when $12::int is not null then now() end, $13, $14, $15, $16, $17, $18)
        on conflict do nothing returning *), counted as (${addStoredBytes})
        select ${sessionColumns} from stored`,
       [
@@ -48,6 +48,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.returnOutcome ?? false,
         session.callback && JSON.stringify(session.callback),
         session.callbackSecret,
+        session.notify && JSON.stringify(session.notify),
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -233,18 +234,32 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
 
 /**
  * Removes up to `limit` of the sessions that ended longer ago than their forms keep submissions, but for visitors', by the
- * time of the database. Returns how many, by their forms. One statement finds them over all forms, by an index.
+ * time of the database, with what notified of them. Returns how many, by their forms. One statement finds them over all
+ * forms, by an index.
  */
 export async function removeExpiredSessions(db: Queries, limit: number): Promise<RemovedOfForm[]> {
   const rows = await db.execute(
-    `delete from sessions where id in (
+    `with removed as (delete from sessions where id in (
        select s.id from forms f cross join lateral (
          select id from sessions
          where form_id = f.id and expires_at < now() - f.retention_days * interval '24 hours' and keyless_bytes is null
            and (submitted_at is not null or expiry_announced_at is not null)
          order by expires_at limit $1 for update skip locked
        ) s where f.retention_days is not null limit $1
-     ) returning form_id, project_id`,
+     ) returning form_id, project_id, notify),
+     notices as materialized (
+       select json_array_elements_text(notify->'eventIds') as id from removed where notify is not null
+     ),
+     queued as (
+       delete from delivery_queue
+       where first_lease_until is null and event_id = any(array(select id from notices)) returning id
+     ),
+     logged as (delete from deliveries where event_id = any(array(select id from notices)) returning id),
+     attempted as (
+       delete from attempts where delivery_id in (select id from queued union all select id from logged)
+     ),
+     announced as (delete from events where id = any(array(select id from notices)))
+     select form_id, project_id from removed`,
     [limit],
   );
   return countByForm(rows);
@@ -282,7 +297,7 @@ export async function deleteVisitorsSession(db: Queries, sessionId: string): Pro
 }
 
 export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'> &
-  Partial<Pick<Session, 'callback' | 'callbackSecret'>> & {
+  Partial<Pick<Session, 'callback' | 'callbackSecret' | 'notify'>> & {
     provenance?: SessionOrigins;
     returnUrl?: string;
     returnOutcome?: boolean;

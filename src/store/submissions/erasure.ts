@@ -52,7 +52,7 @@ export async function eraseSubmissionsWith(
 
 /**
  * Does the same with the sessions of a form, of which a text of the prefill, the partial answers, the metadata or the
- * context, the reason or the idempotency key is the value. `after` and `last` are times and ids of them.
+ * context, the reason, whom it notifies or the idempotency key is the value. `after` and `last` are times and ids of them.
  */
 export async function eraseSessionsWith(
   tx: Transaction,
@@ -62,6 +62,7 @@ export async function eraseSessionsWith(
   const rows = await tx.select(
     `select id, created_at, ${holds('prefill')} or ${holds('metadata')}
        or coalesce(${holds('partial_answers')}, false) or coalesce(${holds('context')}, false)
+       or coalesce(${holds('notify')}, false)
        or coalesce(${isValue('decline_reason')}, false) or coalesce(${isValue('idempotency_key')}, false) as found
      from sessions
      where form_id = $1 and (created_at, id) > ($5::timestamptz, $6) order by created_at, id limit $7`,

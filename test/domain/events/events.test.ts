@@ -180,8 +180,9 @@ describe('the table of events', () => {
   it('has a name for each type of event that messages know, and finds it by the type', () => {
     const known = Object.values(EventType).filter((value) => typeof value === 'number' && value !== 0);
 
-    const callback = EventType.SESSION_ENDED;
-    expect([...emittedEvents.map(eventTypeOf), callback]).toEqual(known);
+    const [notified, callback] = [EventType.SESSION_NOTIFIED, EventType.SESSION_ENDED];
+    expect([...emittedEvents.map(eventTypeOf), notified, callback]).toEqual(known);
+    expect(eventNameOf(notified)).toBe('session.notified');
     expect(eventNameOf(callback)).toBe('session.ended');
     expect(emittedEvents.map(eventTypeOf).map(eventNameOf)).toEqual(emittedEvents);
     expect([eventTypeOf('form.activated'), eventNameOf(EventType.UNSPECIFIED)]).toEqual([0, '']);

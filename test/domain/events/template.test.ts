@@ -75,6 +75,18 @@ describe('a template', () => {
       eventTypes['session.cancelled'].body(head, session),
       eventTypes['session.declined'].body(head, session),
       eventTypes['submission.deleted'].body(head, { id: 'sub_1', formId: 'form_1', sessionId: null }),
+      eventTypes['session.notified'].body(head, {
+        sessionId: 's',
+        formId: 'f',
+        url: 'https://forms.example.com/f/s',
+        project: 'default',
+        question: 'Q',
+        title: 'T',
+        message: 'M',
+        reminder: 0,
+        expiresAt: head.at,
+        metadata: {},
+      }),
       eventTypes['webhook.test'].body(head, { webhookId: 'wh_1', formId: null, answers: {} }),
     ].map((body) => JSON.parse(body));
     const held = bodies.flatMap(({ data, ...rest }) => [

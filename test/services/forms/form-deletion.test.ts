@@ -199,6 +199,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
         mailFrom: 'forms@api.test',
         ownerConfirmation: true,
         mailDir: services.folder,
+        notifyMailboxesPerKey: 50,
         retentionDays: 90,
         auditRetentionDays: 365,
       },

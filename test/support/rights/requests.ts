@@ -124,6 +124,11 @@ const byName: Record<string, Values> = {
   allowBreaking: () => [undefined, true],
 
   callback: () => [undefined, { url: eve.url }],
+  notify: ({ webhookId }) => [
+    undefined,
+    { email: eve.address, message: 'Eve', remindAfter: ['60s'] },
+    { webhookId },
+  ],
   context: () => [undefined, { title: 'Eve' }],
   allowDecline: () => [undefined, true],
   returnOutcome: () => [undefined, true],

@@ -1,0 +1,39 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { notifiedAs, strangersOfKey } from '../../domain/delivery/mails.ts';
+import { insufficientScope, limited } from '../../domain/errors/failure.ts';
+import { holds } from '../../domain/scopes.ts';
+import { callerOf } from '../../rpc/context.ts';
+import type { Transaction } from '../../store/database/database.ts';
+import { hasConfirmed } from '../../store/mail/mail.ts';
+import { countAgainst } from '../../store/mail/mail-allowances.ts';
+import type { ServiceContext } from '../context.ts';
+
+/** Throws INSUFFICIENT_SCOPE unless the caller may have others mailed. */
+export function requireNotifyScope(call: HandlerContext): void {
+  if (!holds(callerOf(call).scopes, 'sessions:notify')) {
+    throw insufficientScope('sessions:notify', 'to have somebody mailed or notified');
+  }
+}
+
+/**
+ * Counts the mailboxes that a call has mailed against what its key may have mailed today (UTC) of those that have not
+ * confirmed anything to the service. A mailbox counts once a day, whatever it is mailed for and by whichever of its
+ * addresses. Call it in the transaction that stores what causes the mails.
+ *
+ * Throws RATE_LIMITED if there are too many; the transaction is to end with that.
+ */
+export async function countNotifiedMailboxes(
+  tx: Transaction,
+  { secretKey, settings }: Pick<ServiceContext, 'secretKey' | 'settings'>,
+  { keyId, addresses }: { keyId: string; addresses: string[] },
+): Promise<void> {
+  const limit = settings.notifyMailboxesPerKey;
+  for (const address of new Set(addresses)) {
+    if (await hasConfirmed(tx, address)) continue;
+    const waitMs = await countAgainst(tx, notifiedAs(secretKey, address), strangersOfKey(keyId, limit));
+    if (waitMs !== null) {
+      const message = `This key has had mail sent to ${limit} mailboxes today that have not confirmed anything`;
+      throw limited('notified_mailboxes', message, waitMs / 1000);
+    }
+  }
+}

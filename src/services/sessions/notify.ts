@@ -1,0 +1,161 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { NotificationSchema, Notify } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { MAIL_STOPPED, notSent } from '../../domain/delivery/notifications.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import { newId } from '../../domain/ids.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { sessionSeconds } from '../../domain/limits/limits.ts';
+import { callerOf } from '../../rpc/context.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
+import {
+  type EventDelivery,
+  listEventDeliveries,
+  queueNotifications,
+} from '../../store/deliveries/session-notifications.ts';
+import type { Session, StoredNotify } from '../../store/sessions/session-table.ts';
+import { findWebhook } from '../../store/webhooks/webhooks.ts';
+import type { ServiceContext } from '../context.ts';
+import type { PublishedForm } from '../forms/form-access.ts';
+import { countNotifiedMailboxes } from '../limits/notified-mailboxes.ts';
+import { secondsProblems, textProblems } from '../request-values.ts';
+
+/** What is wrong with whom a session of a form is to notify, below `notify`. */
+export async function notifyProblems(
+  { database }: Pick<ServiceContext, 'database'>,
+  notify: Notify | undefined,
+  { projectId, id: formId }: Pick<PublishedForm, 'projectId' | 'id'>,
+): Promise<Violation[]> {
+  if (notify === undefined) return [];
+  const { email, webhookId, message } = notify;
+  const violations = [
+    ...(email === '' && webhookId === ''
+      ? [{ path: '', code: 'invalid_type', message: 'Expected email or webhook_id' } as const]
+      : []),
+    ...(email === '' || isEmailAddress(email)
+      ? []
+      : [{ path: 'email', code: 'invalid_string', message: 'Expected an email address' } as const]),
+    ...(await webhookProblems(database, { projectId, formId, webhookId })),
+    ...textProblems(message, 'message', { max: MAX_MESSAGE_LENGTH }),
+    ...reminderProblems(notify),
+  ];
+  return violations.map((one) => ({ ...one, path: one.path === '' ? 'notify' : `notify.${one.path}` }));
+}
+
+/** Of another project, or another form, it is not there. */
+async function webhookProblems(
+  db: Queries,
+  { projectId, formId, webhookId }: { projectId: string; formId: string; webhookId: string },
+): Promise<Violation[]> {
+  if (webhookId === '') return [];
+  const webhook = await findWebhook(db, projectId, webhookId);
+  const problem = (message: string): Violation[] => [{ path: 'webhook_id', code: 'custom', message }];
+  if (webhook === null || (webhook.formId !== null && webhook.formId !== formId)) {
+    return problem('There is no such webhook for this session');
+  }
+  if (!webhook.events.includes('session.notified')) {
+    return problem('This webhook has not registered session.notified');
+  }
+  return [];
+}
+
+function reminderProblems({ remindAfter }: Notify): Violation[] {
+  if (remindAfter.length > MAX_REMINDERS) {
+    return [
+      { path: 'remind_after', code: 'too_big', message: `Expected at most ${MAX_REMINDERS} reminders` },
+    ];
+  }
+  return remindAfter.flatMap((after, index): Violation[] => {
+    const path = `remind_after[${index}]`;
+    const problems = secondsProblems(after, path, sessionSeconds);
+    const before = remindAfter[index - 1];
+    if (problems.length > 0 || before === undefined || after.seconds > before.seconds) return problems;
+    return [{ path, code: 'too_small', message: 'Expected more seconds than before' }];
+  });
+}
+
+/** Long enough for a few sentences; what has to be seen to answer is the context. */
+const MAX_MESSAGE_LENGTH = 2_000;
+
+const MAX_REMINDERS = 3;
+
+/** How a session keeps whom it notifies. `keyId` is the key that asks, `now` is in milliseconds. */
+export function storedNotify(notify: Notify, keyId: string, now: number): StoredNotify {
+  const { email, webhookId, message, remindAfter } = notify;
+  const times = remindAfter.map(({ seconds }) => Number(seconds));
+  return {
+    ...(email !== '' && { email }),
+    ...(webhookId !== '' && { webhookId }),
+    ...(message !== '' && { message }),
+    remindAfter: times,
+    keyId,
+    eventIds: [0, ...times].map(() => newId('evt', now)),
+  };
+}
+
+/** What whom a session notifies is for the idempotency of its call. */
+export function notifyInContent({ email, webhookId, message, remindAfter }: Notify): JsonObject {
+  return { email, webhookId, message, remindAfter: remindAfter.map(({ seconds }) => Number(seconds)) };
+}
+
+/**
+ * Queues the notifications of a session that was stored in the same transaction, and counts whom they mail. Throws
+ * RATE_LIMITED if its key has had too many mailed.
+ */
+export async function notifyOf(
+  tx: Transaction,
+  context: ServiceContext,
+  session: Session,
+  { form, call }: { form: PublishedForm; call: HandlerContext },
+): Promise<void> {
+  const { notify } = session;
+  if (notify === null) return;
+  const { email, keyId } = notify;
+  if (email !== undefined) await countNotifiedMailboxes(tx, context, { keyId, addresses: [email] });
+  await queueNotifications(tx, session, {
+    url: `${context.settings.hostedUrl}/f/${session.id}`,
+    project: callerOf(call).project,
+    question: form.version.definition.name,
+    at: context.now(),
+  });
+}
+
+/** What became of the notifications of sessions, by session; of those that notify nobody there is nothing. */
+export async function notificationsOf(db: Queries, sessions: Session[]): Promise<Notifications> {
+  const notifying = sessions.flatMap(({ id, notify }) => (notify === null ? [] : { id, notify }));
+  const deliveries = await listEventDeliveries(
+    db,
+    notifying.flatMap(({ notify }) => notify.eventIds),
+  );
+  const byEvent = Map.groupBy(deliveries, ({ eventId }) => eventId);
+  return new Map(
+    notifying.map(({ id, notify }) => {
+      const own = notify.eventIds.flatMap((eventId) => byEvent.get(eventId) ?? []);
+      return [id, notificationToMessage(notify, own)];
+    }),
+  );
+}
+
+function notificationToMessage(
+  { email = '', webhookId = '', message = '', remindAfter }: StoredNotify,
+  deliveries: EventDelivery[],
+): Notification {
+  const times = deliveries.flatMap(({ deliveredAt }) => deliveredAt?.getTime() ?? []);
+  const needed = deliveries.filter(({ error }) => error !== notSent.ended);
+  return {
+    email,
+    webhookId,
+    message,
+    remindAfter: remindAfter.map((seconds) => ({ seconds: BigInt(seconds) })),
+    ...(times.length > 0 && { sentTime: timestampFromDate(new Date(Math.max(...times))) }),
+    failed: needed.some(({ hasFailed, error }) => hasFailed && error !== MAIL_STOPPED),
+    stopped: needed.some(({ error }) => error === MAIL_STOPPED),
+    error: needed.findLast(({ error }) => error !== null)?.error ?? '',
+  };
+}
+
+export type Notifications = ReadonlyMap<string, Notification>;
+
+type Notification = MessageInitShape<typeof NotificationSchema>;
