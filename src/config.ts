@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
@@ -14,12 +15,11 @@ import type { DayWindow } from './store/database/vacuum.ts';
 /**
  * Reads the settings from the environment, or throws a `ConfigError` that names every mistake.
  *
- * An empty variable counts as unset.
+ * An empty variable counts as unset. One whose name ends in `_FILE` names a file that has the value, as secrets of
+ * containers are.
  */
 export function readConfig(env: Environment): Config {
-  const given = Object.fromEntries(
-    described.map(({ key, variable }) => [key, env[variable] === '' ? undefined : env[variable]]),
-  );
+  const given = Object.fromEntries(described.map(({ key, variable }) => [key, textOf(env, variable)]));
   const parsed = settings.safeParse(given);
   if (!parsed.success) {
     const nameOf = new Map<PropertyKey | undefined, string>(
@@ -43,11 +43,23 @@ export function readConfig(env: Environment): Config {
   };
 }
 
+function textOf(env: Environment, variable: string): string | undefined {
+  const file = env[`${variable}_FILE`] || undefined;
+  const text = env[variable] || undefined;
+  if (file === undefined) return text;
+  if (text !== undefined) throw new ConfigError([`${variable}: expected either this or ${variable}_FILE`]);
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new ConfigError([`${variable}_FILE: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+}
+
 /** Returns a line for each variable that looks like a misspelt setting, such as `SMPT_URL`. */
 export function misspeltSettings(env: Environment): string[] {
   const known = described.map(({ variable }) => variable);
   return Object.entries(env).flatMap(([variable, value]) => {
-    if (value === undefined || value === '' || known.includes(variable)) return [];
+    if (value === undefined || value === '' || known.includes(variable.replace(/_FILE$/, ''))) return [];
     const meant = nearestName(variable, known);
     return meant === undefined ? [] : [`${variable} is not a setting: did you mean ${meant}?`];
   });

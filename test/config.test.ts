@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, misspeltSettings, readConfig } from '../src/config.ts';
+import { temporaryFolder } from './support/spawn.ts';
 
 describe('readConfig', () => {
   it('fills in every default', () => {
@@ -65,6 +68,26 @@ describe('readConfig', () => {
     expect(problemsOf({ OAUTH_SCOPES: 'forms:read' })).toEqual([
       'OAUTH_ISSUER: needed with OAUTH_AUDIENCE and OAUTH_SCOPES',
     ]);
+  });
+
+  it('reads each setting from a file, too, and says which file can’t be read', () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, 'secret');
+    writeFileSync(file, 'smtp://user:word@mail.example:25\n');
+
+    expect(readConfig({ SMTP_URL_FILE: file, PORT_FILE: '' }).smtpUrl).toBe(
+      'smtp://user:word@mail.example:25',
+    );
+    expect(problemsOf({ PORT_FILE: file })).toEqual([
+      expect.stringMatching(/^PORT: expected a whole number/),
+    ]);
+    expect(problemsOf({ SMTP_URL_FILE: join(folder.path, 'none') })).toEqual([
+      expect.stringMatching(/^SMTP_URL_FILE: ENOENT: .*none/),
+    ]);
+    expect(problemsOf({ SMTP_URL_FILE: file, SMTP_URL: 'smtp://localhost' })).toEqual([
+      'SMTP_URL: expected either this or SMTP_URL_FILE',
+    ]);
+    expect(misspeltSettings({ SMTP_URL_FILE: file })).toEqual([]);
   });
 
   it('takes an empty variable for an unset one', () => {

@@ -20,6 +20,10 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
   chmodSync(folder, 0o755);
   if (root) chownSync(folder, NOBODY, NOBODY);
 
+  const password = join(folder, 'database_password');
+  writeFileSync(password, PASSWORD);
+  const roles = readFileSync(join(import.meta.dirname, '../../ops/container/roles.sql'), 'utf8');
+  writeFileSync(join(folder, 'roles.sql'), roles.replace('/run/secrets/database_password', password));
   const members = await startEtcd(opened, folder);
   const nodes = await Promise.all(NAMES.map((name) => nodeIn(folder, name)));
   const logs = () => [...members, ...nodes].map(endOfLog).join('\n');
@@ -36,7 +40,7 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
 
   const owned = opened.move();
   return {
-    databaseUrl: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
+    databaseUrl: `postgres://forms:${PASSWORD}@127.0.0.1:${port}/forms`,
     async crashPrimary() {
       await whole();
       const primary = await primaryOf(nodes);
@@ -181,6 +185,7 @@ function patroniConfig(
         },
       },
       initdb: [{ encoding: 'UTF8' }, { locale: 'C' }],
+      post_bootstrap: `psql --no-psqlrc --set ON_ERROR_STOP=1 --file ${join(node.config, '../roles.sql')}`,
     },
     postgresql: {
       listen: `127.0.0.1:${node.port}`,

@@ -1,0 +1,6 @@
+-- The service's own role and database, which an image of PostgreSQL makes on its first start. The role owns the database
+-- and may do nothing beyond it.
+\set password `cat /run/secrets/database_password`
+create role forms login password :'password';
+create database forms owner forms;
+revoke connect on database forms from public;
