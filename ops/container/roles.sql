@@ -4,3 +4,5 @@
 create role forms login password :'password';
 create database forms owner forms;
 revoke connect on database forms from public;
+-- Else standbys wait for minutes until what this has made is on the disk.
+checkpoint;

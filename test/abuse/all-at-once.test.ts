@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -55,6 +56,16 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
     expect(waits[Math.floor(waits.length * SHARE)]).toBeLessThan(WAIT_MS);
     const acknowledged = seen.flatMap((client) => client.acknowledged);
     expect(await missingIn(service, formId, acknowledged)).toEqual([]);
+    expect(await openedBy(service, targets.former)).toEqual([]);
+    expect(await savedIn(service, targets.sessions)).toContain('xxxx');
+    console.log(
+      `${engine}: ${acknowledged.length} submissions acknowledged, waits of ${waits.length} calls: ` +
+        [0.5, 0.9, 0.99, 1]
+          .map(
+            (share) => `${share * 100} % ${Math.round(waits[Math.ceil(waits.length * share) - 1] ?? 0)} ms`,
+          )
+          .join(', '),
+    );
     await until(
       () => missingAt(receiver.received, acknowledged).length === 0,
       60_000,
@@ -73,7 +84,95 @@ async function endOf({ process: service }: AttackedService): Promise<never> {
 async function givenTargets(service: AttackedService, formId: string, silentUrl: string): Promise<Targets> {
   const cv = { id: 'cv', type: 'file' };
   const uploadForm = await givenForm(service, { fields: [cv] });
-  return { url: service.url, grpcUrl: service.grpcUrl, formId, uploadForm, silentUrl };
+  const savingForm = await givenForm(service, { settings: { allowPartial: true } });
+  const invited = await Promise.all(
+    Array.from({ length: 4 }, () => call(service, `/v1/forms/${savingForm}/sessions`, {})),
+  );
+  const sessions = invited.map(({ session }) => new URL(session.url).pathname);
+  const { url, grpcUrl } = service;
+  const former = await givenFormerOwner(service);
+  return { url, grpcUrl, formId, uploadForm, silentUrl, savingForm, sessions, former };
+}
+
+/** A form that has been handed over, and what its former owner has left of it. */
+async function givenFormerOwner(service: AttackedService): Promise<Targets['former']> {
+  const formId = await givenForm(service);
+  const confirm = await follow(service, 'owner@example.com', /\/mail\/confirm-owner\.[\w.-]+/);
+  await call(service, '/headlessforms.v1.OwnersService/RequestSignIn', { email: 'owner@example.com' }, null);
+  const link = await linkTo(service, 'owner@example.com', /\/owner\/sign-in\/[\w.-]+/);
+  const token = link.split('/').at(-1);
+  const { sessionToken } = await call(service, '/headlessforms.v1.OwnersService/SignIn', { token }, null);
+  await call(service, `/v1/forms/${formId}/submissions`, { answers: { email: 'ada@example.com' } });
+  await call(service, `/v1/forms/${formId}/owner`, { email: 'heir@example.com' });
+  const taken = await follow(service, 'heir@example.com', /\/mail\/change-owner\.[\w.-]+/);
+  return { formId, session: sessionToken, links: [confirm, link, taken] };
+}
+
+/** Presses the button of a mailed link. Returns its path. */
+async function follow(service: AttackedService, to: string, pattern: RegExp): Promise<string> {
+  const path = await linkTo(service, to, pattern);
+  const headers = { origin: service.url, accept: 'application/json' };
+  const reply = await fetch(service.url + path, { method: 'POST', headers, body: new URLSearchParams() });
+  if (!reply.ok) throw new Error(`${path} answered ${reply.status}: ${await reply.text()}`);
+  return path;
+}
+
+/** The path of the newest link of a kind that was mailed to an address. */
+async function linkTo({ dataDir }: AttackedService, to: string, pattern: RegExp): Promise<string> {
+  const folder = join(dataDir, 'mail');
+  const find = () => {
+    const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.eml')) : [];
+    const texts = names
+      .sort()
+      .map((name) => readFileSync(join(folder, name), 'utf8').replaceAll('=\r\n', ''));
+    const own = texts.filter((text) => new RegExp(`^To: .*${to}`, 'm').test(text));
+    return own.flatMap((text) => pattern.exec(text)?.[0] ?? []).at(-1);
+  };
+  await until(() => find() !== undefined, 30_000);
+  return find() ?? '';
+}
+
+async function call(service: AttackedService, path: string, body: object, key: string | null = service.key) {
+  const reply = await fetch(service.url + path, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(key !== null && { authorization: `Bearer ${key}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  if (!reply.ok) throw new Error(`${path} answered ${reply.status}: ${await reply.text()}`);
+  return JSON.parse(await reply.text());
+}
+
+/** What is saved in sessions, by which the attack is known to have arrived. */
+async function savedIn({ url, key }: AttackedService, sessions: string[]): Promise<string> {
+  const headers = { authorization: `Bearer ${key}` };
+  const ids = sessions.map((path) => path.split('/').at(-1));
+  const replies = await Promise.all(ids.map((id) => fetch(`${url}/v1/sessions/${id}`, { headers })));
+  return (await Promise.all(replies.map((reply) => reply.text()))).join();
+}
+
+/** What a former owner can still open of these. */
+async function openedBy(
+  service: AttackedService,
+  { formId, session, links }: Targets['former'],
+): Promise<string[]> {
+  const body = JSON.stringify({ formId });
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${session}` };
+  const path = '/headlessforms.v1.OwnersService/ListOwnedSubmissions';
+  const asked = [
+    [path, { headers, body }],
+    ...links.map(
+      (link) => [link, { headers: { origin: service.url }, body: new URLSearchParams() }] as const,
+    ),
+  ] as const;
+  const opened: string[] = [];
+  for (const [path, init] of asked) {
+    const { status } = await fetch(service.url + path, { method: 'POST', redirect: 'manual', ...init });
+    if (status < 400) opened.push(`${path}: ${status}`);
+  }
+  return opened;
 }
 
 /**
@@ -97,13 +196,14 @@ async function useNormally(
   await using dispatcher = disposable(new Agent({ localAddress: `127.0.1.${index + 1}`, connections: 1 }));
   const { key, url } = service;
   const { pid } = service.process.child;
-  const ask = async (method: 'GET' | 'POST', path: string, body?: object) => {
+  const ask = async (method: 'GET' | 'POST', path: string, body?: object, more = {}) => {
     const [begun, waitedBefore] = [performance.now(), waitedForProcessor(pid)];
     const response = await request(`${url}${path}`, {
       dispatcher,
       method,
       headers: {
         'content-type': 'application/json',
+        ...more,
         ...(path.startsWith('/v1') && { authorization: `Bearer ${key}` }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -120,7 +220,9 @@ async function useNormally(
   for (let round = 0; performance.now() < ends; round += 1) {
     try {
       const answers = { email: 'ada@example.com', message: `Round ${round}` };
-      const submitted = await ask('POST', `/api/forms/${formId}/submissions`, { answers });
+      // Strangers guess it, before and after.
+      const key = { 'idempotency-key': `client-${index}-${round}` };
+      const submitted = await ask('POST', `/api/forms/${formId}/submissions`, { answers }, key);
       if (submitted !== undefined) seen.acknowledged.push(JSON.parse(submitted).submission_id);
       await ask('GET', `/v1/forms/${formId}/agent-schema`);
       const opened = await ask('POST', `/v1/forms/${formId}/sessions`, {});
@@ -133,13 +235,14 @@ async function useNormally(
   return seen;
 }
 
-/** Those of these submissions that are not in what the form's owner exports. */
+/** Those of these submissions that are not in what the form's owner exports, or are there with others' answers. */
 async function missingIn({ url, key }: AttackedService, formId: string, ids: string[]): Promise<string[]> {
   const response = await fetch(`${url}/v1/forms/${formId}/submissions/export?format=ndjson`, {
     headers: { authorization: `Bearer ${key}` },
   });
   expect(response.status).toBe(200);
-  const stored = new Set((await response.text()).match(/\bsub_\w+/g));
+  const own = (await response.text()).split('\n').filter((line) => line.includes('"Round '));
+  const stored = new Set(own.flatMap((line) => JSON.parse(line).id));
   return ids.filter((id) => !stored.has(id));
 }
 

@@ -11,9 +11,10 @@ import { envelope } from '../support/wire.ts';
  * connection that is refused: failures are passed over, and the next attempt follows.
  */
 const targets: Targets = JSON.parse(process.argv[2] ?? '');
-const { url, grpcUrl, formId, uploadForm, silentUrl } = targets;
+const { url, grpcUrl, formId, uploadForm, silentUrl, savingForm, sessions, former } = targets;
 const ADDRESSES = 8;
 const json = { 'content-type': 'application/json' };
+const urlencoded = { 'content-type': 'application/x-www-form-urlencoded' };
 const { hostname: host, port } = new URL(url);
 /** 14 MiB of `[],`, in a few bytes. */
 const manyLists = Buffer.from(`{"answers":[${'[],'.repeat(4_900_000)}0]}`);
@@ -77,6 +78,21 @@ const attacks: Record<string, { parallel: number; attempt: (attempt: number) => 
       send(attempt, 'GET', '/v1/forms', undefined, {
         authorization: `Bearer hfs_${'x'.repeat(40)}${attempt}`,
       }),
+  },
+  guessedLinks: { parallel: 2, attempt: followGuessedLinks },
+  unknownIds: { parallel: 2, attempt: askForUnknownIds },
+  handedOver: { parallel: 2, attempt: useWhatEnded },
+  savedSessions: { parallel: 4, attempt: saveAgainAndAgain },
+  guessedKeys: {
+    parallel: 4,
+    // Those of the others, before they use them and after.
+    attempt: (attempt) =>
+      sendJson(
+        attempt,
+        `/api/forms/${formId}/submissions`,
+        { answers: { email: 'a@b.example', message: 'Not yours' } },
+        { 'idempotency-key': `client-${attempt % 50}-${Math.floor(attempt / 50)}` },
+      ),
   },
   spam: {
     parallel: 4,
@@ -156,13 +172,58 @@ async function keylessForm(attempt: number, definition: object, email = 'o@examp
   return form.id;
 }
 
+/** Links as they are mailed, with tokens that nobody was mailed. */
+async function followGuessedLinks(attempt: number): Promise<void> {
+  const value = Buffer.from(JSON.stringify([formId, 'owner@example.com'])).toString('base64url');
+  const mac = String(attempt).padStart(43, 'A');
+  for (const path of [
+    `/mail/confirm-owner.${value}.zzzzzz.${mac}`,
+    `/mail/change-owner.${value}.zzzzzz.${mac}`,
+    `/owner/sign-in/${value}.zzzzzz.${mac}`,
+    `/files/${value}.zzzzzz.${mac}`,
+    `/api/forms/${formId}/activate?token=${mac}`,
+  ]) {
+    await send(attempt, 'GET', path, undefined, {});
+    await send(attempt, 'POST', path, Buffer.from('email=a%40b.example'), { ...urlencoded, origin: url });
+  }
+}
+
+async function askForUnknownIds(attempt: number): Promise<void> {
+  const id = String(attempt).padStart(26, '0');
+  await send(attempt, 'GET', `/f/form_${id}`, undefined, {});
+  await send(attempt, 'GET', `/s/sess_${id}`, undefined, {});
+  await send(attempt, 'POST', `/s/sess_${id}`, Buffer.from('email=a%40b.example'), urlencoded);
+  await sendJson(attempt, `/api/forms/form_${id}/submissions`, { answers: {} });
+  await sendJson(attempt, '/headlessforms.v1.FormsService/GetActivation', { formId: `form_${id}` });
+}
+
+/** As the former owner of a form that has another: by the session, and by the links that they were mailed. */
+async function useWhatEnded(attempt: number): Promise<void> {
+  const authorization = `Bearer ${former.session}`;
+  for (const method of ['ListOwnedSubmissions', 'GetOwnedForm', 'OfferOwnedForm', 'ExportOwnedSubmissions']) {
+    const path = `/headlessforms.v1.OwnersService/${method}`;
+    await sendJson(attempt, path, { formId: former.formId, email: 'eve@example.com' }, { authorization });
+  }
+  for (const link of former.links)
+    await send(attempt, 'POST', link, Buffer.from(''), { ...urlencoded, origin: url });
+}
+
+/** Large answers, which differ each time, saved in sessions: in one of a link that they have, and in one of a visitor. */
+async function saveAgainAndAgain(attempt: number): Promise<void> {
+  const message = String(attempt).padEnd(9_000, 'x');
+  const inputs = new URLSearchParams({ _go: 'save', _shown: 'message', message });
+  const body = Buffer.from(inputs.toString());
+  for (const path of [sessions[attempt % sessions.length] ?? '', `/f/${savingForm}`])
+    await send(attempt, 'POST', path, body, { ...urlencoded, accept: 'application/json' });
+}
+
 function upload(attempt: number, form: string): Promise<string> {
   const type = 'multipart/form-data; boundary=cut';
   return send(attempt, 'POST', `/api/forms/${form}/uploads`, uploadBody, { 'content-type': type });
 }
 
-function sendJson(attempt: number, path: string, body: object): Promise<string> {
-  return send(attempt, 'POST', path, Buffer.from(JSON.stringify(body)), json);
+function sendJson(attempt: number, path: string, body: object, headers = {}): Promise<string> {
+  return send(attempt, 'POST', path, Buffer.from(JSON.stringify(body)), { ...json, ...headers });
 }
 
 /** One request on a connection of its own; gives the reply's text. */
@@ -241,4 +302,10 @@ export type Targets = {
   uploadForm: string;
   /** Where calls are taken and never answered. */
   silentUrl: string;
+  /** A form whose visitors may save answers. */
+  savingForm: string;
+  /** The paths of sessions of it, whose links they have. */
+  sessions: string[];
+  /** What the former owner of a form has left: a session, and links that they were mailed. */
+  former: { formId: string; session: string; links: string[] };
 };
