@@ -10,7 +10,7 @@ import { listen } from './listeners/listeners.ts';
 import { type MetricsServer, serveMetrics } from './listeners/metrics.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { systemUser } from './services/admin/admin.ts';
-import { finishRestore, refuseWhileRestoring } from './services/admin/restored-folder.ts';
+import { finishRestore, refuseWhileRestoring } from './services/admin/folder-copy.ts';
 import { serveAdminSocket } from './services/admin/socket.ts';
 import { watchDiskSpace } from './services/limits/disk-space.ts';
 import { openUploadStore } from './services/uploads/s3-upload-store.ts';

@@ -37,7 +37,6 @@ const mayImport: Record<string, string[]> = {
     'src/secret-key.ts',
     'src/listeners/certificate.ts',
     'src/listeners/ports.ts',
-    'src/cli/commands.ts',
     'src/cli/terminal.ts',
     'package.json',
   ],

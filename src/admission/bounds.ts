@@ -45,6 +45,9 @@ export const MAX_PIPELINED = http2Bounds.streams;
  */
 export const MAX_BACKLOG = 4_096;
 
+/** Of the port of the metrics, which one or two programs read. */
+export const MAX_METRICS_CONNECTIONS = 20;
+
 /** Of the body of one request. */
 export const bodyBounds = {
   /** What one costs that has hardly begun to arrive: stream, request, response and call. */

@@ -1,10 +1,9 @@
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
-import { type Commands, readCommand } from './commands.ts';
 import { listen } from './listen.ts';
 import { bridgeMcp } from './mcp.ts';
 import { replay } from './replay.ts';
-import { RefusedError, UsageError } from './terminal.ts';
+import { type Commands, RefusedError, readCommand, UsageError } from './terminal.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- replay ID… [--server URL] [--key KEY]

@@ -335,6 +335,9 @@ const reflection: MethodTable<typeof ServerReflection> = {
   },
 };
 
+/** Of calls of any RPC that name forms which nobody has made: far more than a page with an old address comes to. */
+export const unknownForms = { name: 'unknown-form', calls: 60, per: 'minute' } as const;
+
 /** What holds for each RPC. */
 export const policies: ReadonlyMap<DescMethod, Policy> = new Map<DescMethod, Policy>([
   ...entriesOf(FormsService, forms),

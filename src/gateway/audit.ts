@@ -3,8 +3,7 @@ import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit
 import { auditActions } from '../domain/audit.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { shape, timeReply } from '../http/shape.ts';
-import { listRoute } from './list-route.ts';
-import { type Route, tagged } from './route.ts';
+import { listRoute, type Route, tagged } from './route.ts';
 import { largePageQuery, timeInput } from './schemas.ts';
 
 const auditEntry = shape(AuditEntrySchema, 'AuditEntry', {

@@ -10,8 +10,7 @@ import {
 import { mailKindNameOf } from '../domain/delivery/mails.ts';
 import { eventNameOf } from '../domain/events/index.ts';
 import { enumValue, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
-import { listRoute } from './list-route.ts';
-import { type Route, route, tagged } from './route.ts';
+import { listRoute, type Route, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;

@@ -3,8 +3,7 @@ import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { durationOf, shape, timeReply } from '../http/shape.ts';
-import { listRoute } from './list-route.ts';
-import { type Route, route, tagged } from './route.ts';
+import { listRoute, type Route, route, tagged } from './route.ts';
 import { idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;

@@ -5,6 +5,7 @@ import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { hasBody } from '../admission/read-body.ts';
 import { formFileJsonSchema } from '../domain/definition/form-file.ts';
 import { failed, failureOf, refailed } from '../domain/errors/failure.ts';
+import { MAX_UNASKED_BYTES } from '../domain/limits/limits.ts';
 import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
@@ -12,16 +13,15 @@ import { requestIdOf } from '../http/rpc-client.ts';
 import { accessLineOf } from '../telemetry/access-log.ts';
 import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
-import { describeProtos } from './descriptor.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
-import { healthRoutes } from './health.ts';
+import { describeProtos, healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { describeApi } from './openapi/document.ts';
 import { isKeyless, type Route } from './route.ts';
 import { RouteContext, type RouteOptions } from './route-context.ts';
-import { sessionRoutes } from './sessions.ts';
+import { sessionRoutes } from './sessions/sessions.ts';
 import { exportRoutes, streamRoutes } from './submissions/export.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
 import { submitRoutes } from './submissions/submit.ts';
@@ -149,10 +149,8 @@ function isAskedFirst(request: Request, { operation }: Route): boolean {
   if (!hasBody(request)) return false;
   if (!isKeyless(request)) return true;
   if (operation.bodyTypes !== undefined) return false;
-  return !(Number(request.headers['content-length']) <= SMALL_BODY_BYTES);
+  return !(Number(request.headers['content-length']) <= MAX_UNASKED_BYTES);
 }
-
-const SMALL_BODY_BYTES = 16 * 1024;
 
 /**
  * What to answer with. What the gateway itself finds wrong with a request is told only to those who may call:

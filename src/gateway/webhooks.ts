@@ -3,8 +3,7 @@ import { type WebhookEvent, WebhookSchema, WebhooksService } from '../../gen/hea
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
-import { listRoute } from './list-route.ts';
-import { type Route, route, tagged } from './route.ts';
+import { listRoute, type Route, route, tagged } from './route.ts';
 import {
   httpsUrl,
   idempotencyKey,

@@ -11,7 +11,7 @@ import { failed } from '../domain/errors/failure.ts';
 import { pathOf, type Violation } from '../domain/errors/violations.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems } from '../domain/json/json-problems.ts';
-import { readJson as parseJson } from '../domain/json/read-json.ts';
+import { readJson as parseJson } from '../domain/json/json-text.ts';
 import type { MessageLimits } from '../domain/limits/limits.ts';
 
 /**

@@ -14,9 +14,8 @@ import {
   violationFromMessage,
   withFailure,
 } from '../domain/errors/failure.ts';
-import { withReceived } from '../domain/errors/rejected-values.ts';
-import { summarize, type Violation, violationCodes } from '../domain/errors/violations.ts';
-import { change } from './changes.ts';
+import { summarize, type Violation, violationCodes, withReceived } from '../domain/errors/violations.ts';
+import { change } from './reply-parts.ts';
 
 /**
  * The error of a body that can be read but does not fit, or of a query (`BAD_REQUEST`), with all problems and what

@@ -8,7 +8,7 @@ import type { UploadFileRequestSchema } from '../../gen/headlessforms/v1/uploads
 import { bodyTooLarge, CutOff } from '../admission/read-body.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
-import { MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
+import { formPostLimits, MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
 import { mediaTypeOf, readBytes, readParts, refuseEncoded } from './body.ts';
 
 /** The media types of an HTML form's post. */
@@ -130,21 +130,8 @@ async function* partsFrom(
   yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-/**
- * A form has at most 100 fields, and an input comes for each choice that is ticked and each file that was uploaded
- * before; all of them together hold no more text than a JSON body. File inputs count even when they are empty.
- */
-const limits = {
-  fieldNameSize: 300,
-  fieldSize: MAX_MESSAGE_BYTES,
-  fields: 10_000,
-  files: 100,
-  // One byte more than a file may have, by which whoever takes it sees that it is too large.
-  fileSize: MAX_FILE_BYTES + 1,
-  parts: 10_100,
-  headerPairs: 20,
-  headerSize: 8192,
-};
+// One byte more than a file may have, by which whoever takes it sees that it is too large.
+const limits = { ...formPostLimits, fileSize: MAX_FILE_BYTES + 1 };
 
 /** The values of each input by its name. A map, since strangers choose the names. */
 export type FormInputs = Map<string, string[]>;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6 } from 'node:net';
+import { MAX_METRICS_CONNECTIONS } from '../admission/bounds.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
@@ -17,7 +18,7 @@ export async function serveMetrics(options: MetricsServerOptions): Promise<Metri
       response.destroy();
     });
   });
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = MAX_METRICS_CONNECTIONS;
   // Processes of one service have ports of their own here, rather than sharing one.
   server.listen({ host, port, exclusive: true });
   try {
@@ -46,9 +47,6 @@ async function answer(metrics: Metrics, request: IncomingMessage, response: Serv
   response.writeHead(200, { 'content-type': metrics.contentType, 'content-length': Buffer.byteLength(text) });
   response.end(text);
 }
-
-/** Whoever asks is one or two programs. */
-const MAX_CONNECTIONS = 20;
 
 export type MetricsServerOptions = {
   host: string;

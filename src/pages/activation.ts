@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { ConfirmationState, type FormShare, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { failed } from '../domain/errors/failure.ts';
-import { html } from '../domain/text/html.ts';
+import { type Html, html } from '../domain/text/html.ts';
 import { restErrorOf } from '../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../http/reply.ts';
 import { withoutLinks } from '../text/untrusted.ts';
@@ -10,7 +10,6 @@ import { fill, type Language, type Words } from '../text/words.ts';
 import type { PageExchange } from './handler.ts';
 import { emailField } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
-import { renderShare } from './share.ts';
 
 /**
  * Answers GET on an activation link with a form that asks for the owner's e-mail address and posts to the same
@@ -112,3 +111,32 @@ type Activated = {
   answersWait: boolean;
   share: FormShare | undefined;
 };
+
+/**
+ * How to reach a published form: its page with a QR code, and snippets for a website. Each can be selected by one
+ * click; the script adds buttons that copy it.
+ */
+export function renderShare(share: FormShare, words: Words): Html {
+  const { pageUrl, qrSvg } = share;
+  const rows = [
+    [words.sharePage, pageUrl],
+    [words.shareEndpoint, share.submissionsUrl],
+    [words.shareHtml, share.htmlSnippet],
+    [words.shareFetch, share.fetchSnippet],
+    [words.shareEmbed, share.embedSnippet],
+  ] as const;
+  return html`<section class="share"><h2>${words.shareTitle}</h2>
+${
+  pageUrl !== '' &&
+  html`<p><a class="button" href="${pageUrl}">${words.shareOpen}</a></p>
+<img class="qr" alt="${words.shareQr}" width="180" height="180" src="data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}">`
+}
+${rows.map(
+  ([title, text], index) =>
+    text !== '' &&
+    html`<h3 id="share.${index}">${title}</h3>
+<div class="snippet"><code tabindex="0" aria-labelledby="share.${index}" role="group">${text}</code>
+<button class="quiet" type="button" data-copy data-copied="${words.copied}" aria-describedby="share.${index}" hidden>${words.copy}</button></div>
+`,
+)}</section>`;
+}

@@ -50,10 +50,8 @@ export function loadAssets(): Assets {
 /** What the page's script consists of; the entry is the first. */
 const modules = [
   './browser/page.ts',
-  './browser/answers.ts',
-  './browser/kept.ts',
-  './browser/copying.ts',
   './browser/inputs.ts',
+  './browser/copying.ts',
   './browser/ranking.ts',
   './browser/signatures.ts',
   './browser/saving.ts',

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { inputNames, readInputs } from '../domain/answers/form-inputs.ts';
+import { inputNames, readInputs } from '../domain/answers/answer-texts.ts';
 import type { Field } from '../domain/definition/definition.ts';
 import type { Violation } from '../domain/errors/violations.ts';
 import { uploadLimits } from '../domain/fields/index.ts';

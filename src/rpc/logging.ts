@@ -11,7 +11,7 @@ import { Code, ConnectError, type ContextValues, type Interceptor } from '@conne
 import { FailureSchema, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
 import { failed, limitOf, nameOf, reasonOf, withFailure } from '../domain/errors/failure.ts';
-import { describeReceived } from '../domain/errors/rejected-values.ts';
+import { describeReceived } from '../domain/errors/violations.ts';
 import { requestIdFrom } from '../domain/ids.ts';
 import { noteRefusal } from '../telemetry/access-log.ts';
 import { type Log, throttledWarning, type Warn } from '../telemetry/log.ts';

@@ -2,7 +2,7 @@ import type { ConnectError } from '@connectrpc/connect';
 import { networkOf, widerNetworksOf } from '../domain/addresses/ip-address.ts';
 import { limited } from '../domain/errors/failure.ts';
 import { createWindowCounter, type WindowState } from '../domain/limits/window-counter.ts';
-import type { Limits } from '../domain/methods.ts';
+import { type Limits, unknownForms } from '../domain/methods.ts';
 import type { CallFacts, CountedCall, Limit } from './context.ts';
 
 /**
@@ -47,9 +47,6 @@ export function createRateLimits({ countInDatabase, isForm, now, perKey }: RateO
     if (call.state.hits > limit.calls) throw tooMany(call, facts);
   }
 }
-
-/** Ids that nobody has made, in calls of any RPC: far more than a page with an old address comes to. */
-const unknownForms: Limit = { name: 'unknown-form', calls: 60, per: 'minute' };
 
 /**
  * Says in the `ratelimit` and `ratelimit-policy` headers how much is left (the IETF's draft "RateLimit header fields

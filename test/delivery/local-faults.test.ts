@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createFanOut } from '../../src/delivery/fan-out/fan-out.ts';
 import { resolveWith } from '../../src/delivery/webhook/connector.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { isLocalFault } from '../../src/store/database/faults.ts';
-import { withRetries } from '../../src/store/database/retry.ts';
+import { isLocalFault, withRetries } from '../../src/store/database/faults.ts';
 import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

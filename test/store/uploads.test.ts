@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countCall } from '../../src/store/rate-limits.ts';
-import { removeOutdated } from '../../src/store/removal/outdated.ts';
+import { removeOutdated } from '../../src/store/removal/removals.ts';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import {
   findUnclaimedUploads,

@@ -1,13 +1,20 @@
 import { existsSync } from 'node:fs';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
-import { sizeOfFolder } from '../../services/admin/folder-copy.ts';
+import { systemUser } from '../../services/admin/admin.ts';
+import { noteBackup } from '../../services/admin/context.ts';
+import { createFolderCopy, sizeOfFolder } from '../../services/admin/folder-copy.ts';
+import { snapshotFolder } from '../../services/admin/snapshot.ts';
 import { requestSnapshot } from '../../services/admin/socket.ts';
+import { createAuditWriter } from '../../store/audit/audit-writer.ts';
 import { lockDataFolder } from '../../store/database/data-folder.ts';
+import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
+import { holdRemovals } from '../../store/removal/removals.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
 import { noteArchive, refuseExisting, writeArchive } from './archive.ts';
-import { hasDatabase, noDatabase, openAdmin, refuseOtherUsers } from './open.ts';
-import { backUpServer } from './server-backup.ts';
+import { hasDatabase, noDatabase, openAdmin, openAsIs, refuseOtherUsers } from './open.ts';
+import { dumpServer, serverAt } from './server-tools.ts';
 
 /**
  * Writes the database, the uploads and, unless `isWithoutSecrets`, the secret key into an archive: of a service that runs on the embedded database
@@ -69,4 +76,86 @@ function heldLock(folder: string): Disposable {
 function keyFileOf({ secretKey, dataDir }: Config): string | undefined {
   const file = join(dataDir, 'secret.key');
   return secretKey === undefined && existsSync(file) ? file : undefined;
+}
+
+/**
+ * Writes the database of a server, as it is at one instant, and the uploads into an archive. Nobody waits for it; no
+ * process removes files meanwhile, so that those which the dump names are there.
+ *
+ * @throws RefusedError if this machine can't dump that server.
+ */
+async function backUpServer(
+  file: string,
+  { config, databaseUrl }: { config: Config; databaseUrl: string },
+  { env, now, note }: Terminal,
+): Promise<void> {
+  refuseExisting(file);
+  await using database = await openAsIs({ databaseUrl });
+  const folder = snapshotFolder(config.dataDir);
+  const dump = `${file}.dump.partial`;
+  let isBegun = false;
+  try {
+    refuseNewerTables(await migrationState(database));
+    const [row] = await database.select('show server_version_num');
+    const version = Math.floor(Number(row?.server_version_num) / 10_000);
+    const held = await holdRemovals(database, async () => {
+      if (isBegun) throw new RefusedError('The connection to the database was lost. Run the command again.');
+      isBegun = true;
+      const progress = createProgress(note, now);
+      const madeAt = new Date(now()).toISOString();
+      await dumpServer(serverAt(databaseUrl, env), { version, file: dump }, (bytes) =>
+        progress(() => `Dumping the database: ${inMib(bytes)}`),
+      );
+      await copyUploads(config, folder, (bytes) => progress(() => `Copying files: ${inMib(bytes)}`));
+      const contents = {
+        madeAt,
+        database: { type: 'file' as const, source: dump, target: 'database.dump' },
+        uploads: config.uploads === undefined ? join(folder, 'uploads') : undefined,
+      };
+      const bytes = (await stat(dump)).size + (await sizeOfFolder(folder));
+      await writeArchive(file, contents, (done) =>
+        progress(() => `Packing: ${inMib(done)} of ${inMib(bytes)}`),
+      );
+      return { contents, bytes };
+    });
+    if (held === undefined) {
+      throw new RefusedError('Another backup is under way.');
+    }
+    const auditWriter = createAuditWriter({ database, now, log: console });
+    noteBackup({ auditWriter, user: systemUser(), now });
+    await auditWriter.close();
+    await noteArchive(file, held.contents, { bytes: held.bytes, isOfRunning: true }, note);
+  } catch (error) {
+    // Without the lock, files may have gone that it should hold.
+    if (isBegun) await rm(file, { force: true });
+    throw error;
+  } finally {
+    if (isBegun) {
+      await rm(dump, { force: true });
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+}
+
+/** A second name for each file, where the file system has such names. */
+async function copyUploads(
+  { uploads, dataDir }: Config,
+  folder: string,
+  onCopied: (bytes: number) => void,
+): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+  if (uploads !== undefined) return;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  let copied = 0;
+  const onBytes = (bytes: number) => {
+    copied += bytes;
+    onCopied(copied);
+  };
+  const copy = createFolderCopy({
+    from: join(dataDir, 'uploads'),
+    to: join(folder, 'uploads'),
+    link: true,
+    onBytes,
+  });
+  await copy.update((path) => !path.startsWith('spool'));
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
 import { type Admin, createAdmin, systemUser } from '../../services/admin/admin.ts';
 import type { AdminContext } from '../../services/admin/context.ts';
-import { finishRestore, refuseWhileRestoring } from '../../services/admin/restored-folder.ts';
+import { finishRestore, refuseWhileRestoring } from '../../services/admin/folder-copy.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
 import type { UploadStore } from '../../services/uploads/upload-store.ts';

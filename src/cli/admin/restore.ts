@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
-import { finishRestore, moveRestored, unpackingFolder } from '../../services/admin/restored-folder.ts';
+import { finishRestore, moveRestored, unpackingFolder } from '../../services/admin/folder-copy.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { makeFolder } from '../../store/database/data-folder.ts';
 import type { Database } from '../../store/database/database.ts';

@@ -1,7 +1,6 @@
 import { effectsOf } from '../../domain/events/index.ts';
 import { newId, smallestIdAt } from '../../domain/ids.ts';
-import { isDataError } from '../../store/database/faults.ts';
-import { splitBatch } from '../../store/database/retry.ts';
+import { isDataError, splitBatch } from '../../store/database/faults.ts';
 import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/delivery-inserts.ts';
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import { MakingFailed, making } from '../mail/compose.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
-import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';

@@ -4,13 +4,12 @@ import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { isWithin, rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
-import { purgeDeliveries } from '../../store/deliveries/delivery-removal.ts';
+import { purgeDeliveries } from '../../store/deliveries/pending-deliveries.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { removeIdleQuestions } from '../../store/forms/questions.ts';
-import { removeOutdated } from '../../store/removal/outdated.ts';
-import { removeDueFiles } from '../../store/removal/removals.ts';
+import { removeDueFiles, removeOutdated } from '../../store/removal/removals.ts';
 import {
   removeExpiredSessions,
   removeVisitorsSessions,

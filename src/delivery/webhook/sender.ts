@@ -6,7 +6,7 @@ import { effectsOf } from '../../domain/events/index.ts';
 import { DatabaseUnavailable, isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
 import { countCall } from '../../store/rate-limits.ts';
-import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
+import { secretsAt } from '../../store/webhooks/webhooks.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';

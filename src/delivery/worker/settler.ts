@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
-import { isDataError } from '../../store/database/faults.ts';
-import { LONGEST_STATEMENT_MS, splitBatch } from '../../store/database/retry.ts';
+import { isDataError, LONGEST_STATEMENT_MS, splitBatch } from '../../store/database/faults.ts';
 import {
   type DeliveryResult,
   type HealthChange,

@@ -12,7 +12,7 @@ import { takesAnswer } from '../fields/field.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
-import { type PatternTest, startMatching } from '../patterns/matcher.ts';
+import { type PatternTest, startMatching } from '../patterns/pattern.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.

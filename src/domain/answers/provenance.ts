@@ -2,8 +2,8 @@ import { evaluate, isEmpty } from '../conditions/condition.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import type { Field } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { canonicalJson } from '../json/canonical.ts';
 import { isObject, isScalar, type Json, ownValue } from '../json/json.ts';
+import { canonicalJson } from '../json/json-text.ts';
 import type { Answers } from './answers.ts';
 
 /**

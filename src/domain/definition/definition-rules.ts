@@ -5,7 +5,7 @@ import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import { fieldProblems } from './field-rules.ts';
 import { patternProblems } from './pattern-rules.ts';
-import { translationProblems } from './translation-rules.ts';
+import { translationProblems } from './translations.ts';
 
 /**
  * Returns what is wrong between the parts of a definition: the rules that its schema can't express.

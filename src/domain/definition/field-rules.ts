@@ -11,7 +11,7 @@ import {
 import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject } from '../json/json.ts';
-import { startMatching } from '../patterns/matcher.ts';
+import { startMatching } from '../patterns/pattern.ts';
 
 /**
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.

@@ -1,5 +1,6 @@
 import type { Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { type Schema, SchemaReader } from './schema-reader.ts';
 
 /**
  * The questions whose answers fit a flat JSON Schema, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write
@@ -10,37 +11,30 @@ import { isObject } from '../json/json.ts';
  * `answersSchema` says of the definition what the schema said: both describe the same answers.
  */
 export function definitionFromSchema(schema: Schema): SchemaResult {
-  const reader = new SchemaReader(schema);
+  const reader = new QuestionReader(schema);
   const definition = reader.readRoot();
   return reader.violations.length > 0
     ? { ok: false, violations: reader.violations }
     : { ok: true, definition };
 }
 
-class SchemaReader {
-  readonly violations: Violation[] = [];
-  readonly #root: Schema;
-
-  constructor(root: Schema) {
-    this.#root = root;
-  }
-
+class QuestionReader extends SchemaReader {
   readRoot(): Schema {
-    const schema = this.#resolve(this.#root, '');
+    const schema = this.resolve(this.root, '');
     const { title, description, properties, required = [], additionalProperties, ...rest } = schema;
-    this.#refuseUnknown(rest, '', ['type', '$defs', 'definitions']);
-    if (schema.type !== 'object') this.#refuse('type', 'Expected "object"');
+    this.refuseUnknown(rest, '', ['type', '$defs', 'definitions']);
+    if (schema.type !== 'object') this.refuse('type', 'Expected "object"');
     if (typeof additionalProperties === 'object' && Object.keys(additionalProperties ?? {}).length > 0) {
-      this.#refuse('additionalProperties', 'Expected only properties that are named');
+      this.refuse('additionalProperties', 'Expected only properties that are named');
     }
     if (!isObject(properties) || Object.keys(properties).length === 0) {
-      this.#refuse('properties', 'Expected at least one property');
+      this.refuse('properties', 'Expected at least one property');
       return {};
     }
     const must = new Set(Array.isArray(required) ? required : []);
     for (const name of must) {
       if (typeof name !== 'string' || !Object.hasOwn(properties, name)) {
-        this.#refuse('required', `There is no property ${JSON.stringify(name)}`);
+        this.refuse('required', `There is no property ${JSON.stringify(name)}`);
       }
     }
     const fields = Object.entries(properties).map(([name, property]) =>
@@ -52,13 +46,13 @@ class SchemaReader {
   #readProperty(name: string, given: unknown, required: boolean): Schema {
     const path = `properties.${name}`;
     if (!fieldId.test(name)) {
-      this.#refuse(path, 'A property begins with a letter and has at most 64 letters, digits, "_" and "-"');
+      this.refuse(path, 'A property begins with a letter and has at most 64 letters, digits, "_" and "-"');
     }
     if (!isObject(given)) {
-      this.#refuse(path, 'Expected a schema');
+      this.refuse(path, 'Expected a schema');
       return {};
     }
-    const schema = this.#withoutNull(this.#resolve(given, path), path);
+    const schema = this.withoutNull(this.resolve(given, path), path);
     const { title, description, default: preset, ...rest } = schema;
     return {
       id: name,
@@ -72,7 +66,7 @@ class SchemaReader {
   #readType(schema: Schema, path: string): Schema {
     const options = this.#optionsOf(schema, path);
     if (options !== undefined) {
-      this.#refuseUnknown(schema, path, ['type', ...enumKeywords]);
+      this.refuseUnknown(schema, path, ['type', ...enumKeywords]);
       return { type: options.length > FEW_OPTIONS ? 'select' : 'radio', options };
     }
     switch (schema.type) {
@@ -82,12 +76,12 @@ class SchemaReader {
       case 'integer':
         return this.#readNumber(schema, path);
       case 'boolean':
-        this.#refuseUnknown(schema, path, ['type']);
+        this.refuseUnknown(schema, path, ['type']);
         return { type: 'boolean' };
       case 'array':
         return this.#readArray(schema, path);
       default:
-        this.#refuse(
+        this.refuse(
           schema.type === undefined ? path : `${path}.type`,
           'Only strings, numbers, integers, booleans, enums of texts and arrays of an enum can be asked',
         );
@@ -97,10 +91,10 @@ class SchemaReader {
 
   #readString(schema: Schema, path: string): Schema {
     const { format, minLength, maxLength, pattern } = schema;
-    this.#refuseUnknown(schema, path, ['type', 'format', 'minLength', 'maxLength', 'pattern']);
+    this.refuseUnknown(schema, path, ['type', 'format', 'minLength', 'maxLength', 'pattern']);
     const type = format === undefined ? 'text' : formats.get(format);
     if (type === undefined) {
-      this.#refuse(`${path}.format`, `Expected one of ${[...formats.keys()].join(', ')}`);
+      this.refuse(`${path}.format`, `Expected one of ${[...formats.keys()].join(', ')}`);
       return {};
     }
     // Dates have one length and one form, which the pattern beside their format spells out.
@@ -124,12 +118,12 @@ class SchemaReader {
   #readNumber(schema: Schema, path: string): Schema {
     const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
     const known = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'format'];
-    this.#refuseUnknown(schema, path, ['type', ...known]);
+    this.refuseUnknown(schema, path, ['type', ...known]);
     const whole = type === 'integer';
     const beyond = (bound: unknown, keyword: string, by: number) => {
       if (bound === undefined) return undefined;
       if (whole && typeof bound === 'number') return by > 0 ? Math.floor(bound) + 1 : Math.ceil(bound) - 1;
-      return this.#refuse(
+      return this.refuse(
         `${path}.${keyword}`,
         'Only a bound that is allowed itself can be asked of a number',
       );
@@ -137,7 +131,7 @@ class SchemaReader {
     const min = bound(minimum) ?? beyond(exclusiveMinimum, 'exclusiveMinimum', 1);
     const max = bound(maximum) ?? beyond(exclusiveMaximum, 'exclusiveMaximum', -1);
     if (whole && multipleOf !== undefined && !Number.isInteger(multipleOf)) {
-      this.#refuse(`${path}.multipleOf`, 'Expected a whole number');
+      this.refuse(`${path}.multipleOf`, 'Expected a whole number');
     }
     return {
       type: 'number',
@@ -149,10 +143,10 @@ class SchemaReader {
 
   #readArray(schema: Schema, path: string): Schema {
     const { items, minItems, maxItems } = schema;
-    this.#refuseUnknown(schema, path, ['type', 'items', 'minItems', 'maxItems', 'uniqueItems']);
-    const item = isObject(items) ? this.#resolve(items, `${path}.items`) : {};
+    this.refuseUnknown(schema, path, ['type', 'items', 'minItems', 'maxItems', 'uniqueItems']);
+    const item = isObject(items) ? this.resolve(items, `${path}.items`) : {};
     const options = this.#optionsOf(item, `${path}.items`);
-    if (options === undefined) this.#refuse(`${path}.items`, 'Only arrays of an enum of texts can be asked');
+    if (options === undefined) this.refuse(`${path}.items`, 'Only arrays of an enum of texts can be asked');
     return {
       type: 'multi_select',
       options: options ?? [],
@@ -175,62 +169,10 @@ class SchemaReader {
           label: value,
         }));
     if (found?.some(({ value }) => typeof value !== 'string')) {
-      this.#refuse(path, 'Only enums of texts can be asked');
+      this.refuse(path, 'Only enums of texts can be asked');
       return [];
     }
     return found;
-  }
-
-  /** Follows references within the schema; what stands beside one goes over what it names. */
-  #resolve(schema: Schema, path: string): Schema {
-    let resolved = schema;
-    for (let depth = 0; depth < MAX_REFERENCES; depth += 1) {
-      const { $ref, allOf, ...rest } = resolved;
-      const [single, ...others] = Array.isArray(allOf) ? allOf : [];
-      if ($ref === undefined && (others.length > 0 || !isObject(single))) break;
-      const target = $ref === undefined ? single : this.#find($ref);
-      if (!isObject(target)) {
-        this.#refuse(path === '' ? '$ref' : `${path}.$ref`, 'Expected a reference within the schema');
-        return rest;
-      }
-      resolved = { ...target, ...rest };
-    }
-    return resolved;
-  }
-
-  #find(reference: unknown): unknown {
-    const names = typeof reference === 'string' ? /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) : null;
-    const [, group = '', name = ''] = names ?? [];
-    const definitions = this.#root[group];
-    return isObject(definitions) && Object.hasOwn(definitions, name) ? definitions[name] : undefined;
-  }
-
-  /** The schema of a property that may be null, without that. */
-  #withoutNull(schema: Schema, path: string): Schema {
-    const { anyOf, oneOf, type, enum: values, ...rest } = schema;
-    const choices = [anyOf, oneOf].find(Array.isArray);
-    const others = choices?.filter((one) => !isObject(one) || one.type !== 'null');
-    if (choices !== undefined && others?.length === choices.length - 1 && others.length === 1) {
-      const [only] = others;
-      if (isObject(only)) return { ...this.#resolve(only, path), ...rest };
-    }
-    const types = Array.isArray(type) ? type.filter((one) => one !== 'null') : [type];
-    return {
-      ...schema,
-      ...(types.length === 1 && types[0] !== undefined && { type: types[0] }),
-      ...(Array.isArray(type) && Array.isArray(values) && { enum: values.filter((value) => value !== null) }),
-    };
-  }
-
-  #refuseUnknown(schema: Schema, path: string, known: string[]): void {
-    for (const keyword of Object.keys(schema)) {
-      if (known.includes(keyword) || annotations.has(keyword)) continue;
-      this.#refuse(path === '' ? keyword : `${path}.${keyword}`, `"${keyword.slice(0, 64)}" can't be asked`);
-    }
-  }
-
-  #refuse(path: string, message: string): undefined {
-    this.violations.push({ path, code: 'custom', message });
   }
 }
 
@@ -268,14 +210,8 @@ const formats = new Map<unknown, string>([
 
 const enumKeywords = ['enum', 'const', 'oneOf', 'anyOf'];
 
-/** Keywords that say nothing of which answers fit. */
-const annotations = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'title', 'description']);
-
 /** With more, a list that opens is easier to read. */
 const FEW_OPTIONS = 6;
-
-/** Also ends circles. */
-const MAX_REFERENCES = 8;
 
 /** The place in a schema of what is wrong at a place of the definition that was made of it. */
 export function schemaPathOf(path: string, { fields }: Schema): string {
@@ -297,7 +233,5 @@ const attributes = new Map([
   ['max', 'maximum'],
   ['step', 'multipleOf'],
 ]);
-
-type Schema = Record<string, unknown>;
 
 export type SchemaResult = { ok: true; definition: Schema } | { ok: false; violations: Violation[] };

@@ -2,8 +2,14 @@ import type { Violation } from '../errors/violations.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
-import { lengthWithin, MAX_MATCH_STEPS, parsePattern, stepsFor } from '../patterns/matcher.ts';
-import { type Pattern, readPattern } from '../patterns/pattern.ts';
+import {
+  lengthWithin,
+  MAX_MATCH_STEPS,
+  type Pattern,
+  parsePattern,
+  readPattern,
+  stepsFor,
+} from '../patterns/pattern.ts';
 
 /**
  * Returns what is wrong with the patterns of a form's fields, as they were sent, by the index of the field.

@@ -97,4 +97,4 @@ function missingIn(definition: FormDefinition, translation: Translation): string
 const MAX_MISSING = 100;
 
 /** The language of a translation, and the paths of what it lacks. */
-export type MissingTranslation = { language: string; paths: string[] };
+type MissingTranslation = { language: string; paths: string[] };

@@ -1,8 +1,8 @@
 import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { currentAnswersOf, type SessionOrigins } from '../answers/provenance.ts';
 import { newId } from '../ids.ts';
-import { fingerprint } from '../json/canonical.ts';
 import type { JsonObject } from '../json/json.ts';
+import { fingerprint } from '../json/json-text.ts';
 import {
   addressBody,
   addressesBody,

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Violation } from '../errors/violations.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import type { PatternTest } from '../patterns/matcher.ts';
+import type { PatternTest } from '../patterns/pattern.ts';
 
 /**
  * Everything that one type of field does in its own way. `Attributes` are those of a checked field that it

@@ -25,6 +25,9 @@ export const MAX_MESSAGE_BYTES = 256 * 1024;
 /** The same for a form that is made without a key, and for answers to one. */
 export const MAX_KEYLESS_BYTES = 64 * 1024;
 
+/** Of a body that is read before its call is asked for by itself, where no key comes with it. */
+export const MAX_UNASKED_BYTES = 16 * 1024;
+
 /** A file of 10 MiB with its envelope. */
 const MAX_UPLOAD_BYTES = 11 * 1024 * 1024;
 
@@ -47,6 +50,34 @@ export const messageLimits = {
   upload: { ...standard, readMaxBytes: MAX_UPLOAD_BYTES, jsonMaxBytes: MAX_UPLOAD_JSON_BYTES },
 } satisfies Record<string, MessageLimits>;
 
+/**
+ * Fields of a binary message: as many as the largest has room for that holds no file. Of those with a file, few bytes
+ * are fields.
+ */
+export const MAX_WIRE_FIELDS = 128 * 1024;
+
+/**
+ * Parts of an HTML form's post. A form has at most 100 fields, and an input comes for each choice that is ticked and
+ * each file that was uploaded before; all of them together hold no more text than a JSON body. File inputs count even
+ * when they are empty.
+ */
+export const formPostLimits = {
+  fieldNameSize: 300,
+  fieldSize: MAX_MESSAGE_BYTES,
+  fields: 10_000,
+  files: 100,
+  parts: 10_100,
+  headerPairs: 20,
+  headerSize: 8192,
+} as const;
+
+/** How long a call may ask to go on, in milliseconds; one that asks for longer gets what there is by then. */
+export const longestCallMs = {
+  unary: 600_000,
+  /** Streams go on as long as their caller likes, as far as a timer goes. */
+  stream: 2_147_483_000,
+} as const;
+
 export type MessageLimits = {
   /** Bytes of the message, and of what arrives for it, compressed or not. */
   readMaxBytes: number;
@@ -64,6 +95,9 @@ export const DAY_MS = 24 * HOUR_MS;
 
 /** The documented limit of an address on the web, in characters. */
 export const MAX_URL_LENGTH = 2048;
+
+/** That of the page that a form post comes from, in characters: browsers cut longer referrers to their origin. */
+export const MAX_REFERRER_LENGTH = 4096;
 
 /**
  * What a form definition may hold: items of its lists, and characters of its texts, of which a translation may be as

@@ -9,14 +9,14 @@ import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { change } from '../../http/changes.ts';
+import { change } from '../../http/reply-parts.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
-import { listRoute } from '../list-route.ts';
-import { type Route, route, tagged } from '../route.ts';
+import { listRoute, type Route, route, tagged } from '../route.ts';
 import { flag, idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
-import { checkedDefinition, definitionBeside } from './definition-body.ts';
 import {
   agentSchema,
+  checkedDefinition,
+  definitionBeside,
   definitionOf,
   emailBody,
   form,

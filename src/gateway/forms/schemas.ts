@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AgentSchemaSchema } from '../../../gen/headlessforms/v1/agent_schema_pb.js';
+import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import {
   CreatorType,
   type Form,
@@ -9,7 +10,12 @@ import {
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { violationsOf } from '../../domain/errors/violations.ts';
+import { isObject } from '../../domain/json/json.ts';
+import { readDefinition } from '../../http/body.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
+import { type Checked, isKeyless } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { jsonObject } from '../schemas.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
@@ -150,3 +156,33 @@ export function preferredLanguageOf({ headers }: Request, response: Response): s
   response.vary('accept-language');
   return headers['accept-language'] ?? '';
 }
+
+/** Reads a body that is a form definition. `keptUrl`: a webhook may leave its URL out, which the form keeps. */
+export function checkedDefinition(kept: { keptUrl?: string } = {}) {
+  return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) =>
+    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
+}
+
+/** The parts of a route whose body is a definition with further properties beside it. */
+export function definitionBeside<Shape extends z.ZodRawShape>(shape: Shape, kept: { keptUrl?: string } = {}) {
+  const schema = z.strictObject(shape);
+  const checkRest = checkedDefinition(kept);
+  const check = (raw: unknown, context: RouteContext): Checked<DefinitionBeside<typeof schema>> => {
+    const entries = isObject(raw) ? Object.entries(raw) : [];
+    const given = Object.fromEntries(entries.filter(([name]) => Object.hasOwn(shape, name)));
+    const rest = Object.fromEntries(entries.filter(([name]) => !Object.hasOwn(shape, name)));
+    const beside = schema.safeParse(given);
+    const definition = checkRest(isObject(raw) ? rest : raw, context);
+    if (beside.success && definition.ok) {
+      return { ok: true, value: { definition: definition.value, beside: beside.data } };
+    }
+    const violations = [
+      ...(beside.success ? [] : violationsOf(beside.error, given)),
+      ...(definition.ok ? [] : definition.violations),
+    ];
+    return { ok: false, violations };
+  };
+  return { shape: definitionSchema.extend(shape), check };
+}
+
+type DefinitionBeside<Schema extends z.ZodType> = { definition: FormDefinition; beside: z.output<Schema> };

@@ -11,14 +11,12 @@ import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/gen
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
-import { change } from '../../http/changes.ts';
+import { change } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
-import { listRoute } from '../list-route.ts';
-import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
-import { checkedDefinition, definitionBeside } from './definition-body.ts';
-import { definitionOf, form, webhookSecret } from './schemas.ts';
+import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 

@@ -9,6 +9,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
+import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
@@ -123,13 +124,10 @@ function originOf(address: string): string {
 
 /** An address of the web without credentials; undefined for any other text. */
 function webAddress(text: string): URL | undefined {
-  if (text.length > MAX_ADDRESS || !URL.canParse(text)) return undefined;
+  if (text.length > MAX_REFERRER_LENGTH || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined;
 }
 
 /** `again`: the post comes from the service's own page in place of the site's. */
 type PostingSite = { address: string; again: boolean };
-
-/** Browsers cut longer referrers to their origin. */
-const MAX_ADDRESS = 4096;

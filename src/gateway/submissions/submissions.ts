@@ -6,10 +6,9 @@ import {
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
-import { provenance, readProvenance } from '../../http/provenance.ts';
+import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
-import { listRoute } from '../list-route.ts';
-import { type Route, route, tagged } from '../route.ts';
+import { listRoute, type Route, route, tagged } from '../route.ts';
 import { jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;

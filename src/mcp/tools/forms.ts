@@ -9,8 +9,18 @@ import {
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
-import { definition, definitionAgain, definitionOf, newDefinitionOf } from './definition.ts';
-import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
+import {
+  cursor,
+  definition,
+  definitionAgain,
+  definitionOf,
+  formId,
+  idempotencyKey,
+  language,
+  limit,
+  newDefinitionOf,
+  nextCursor,
+} from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 

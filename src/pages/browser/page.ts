@@ -1,9 +1,14 @@
-import { followConditions, shownFields } from './answers.ts';
 import './copying.ts';
-import { followTyping, instantOf, showLocalTimes, showLocalZones } from './inputs.ts';
-import { forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './kept.ts';
+import {
+  followConditions,
+  followTyping,
+  instantOf,
+  showLocalTimes,
+  showLocalZones,
+  shownFields,
+} from './inputs.ts';
 import { prepareRankings } from './ranking.ts';
-import { createSaver } from './saving.ts';
+import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
 

@@ -1,6 +1,6 @@
 import { fileSizeInWords } from '../../text/quantities.ts';
 import { forgetProblem } from './inputs.ts';
-import { keepSession, sessionHeaders } from './kept.ts';
+import { keepSession, sessionHeaders } from './saving.ts';
 
 const underWay = new Set<Promise<void>>();
 

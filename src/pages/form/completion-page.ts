@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Ending, HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { readInputs } from '../../domain/answers/answer-texts.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { ownValue } from '../../domain/json/json.ts';

@@ -1,4 +1,4 @@
-import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { inputNames } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';

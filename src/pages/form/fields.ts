@@ -1,4 +1,4 @@
-import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { inputNames } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { memoize } from '../../domain/memoize.ts';
@@ -6,8 +6,7 @@ import { attributes, type Html, html } from '../../domain/text/html.ts';
 import type { Words } from '../../text/words.ts';
 import type { FieldView } from './controls/control-view.ts';
 import { controlOf } from './controls/index.ts';
-import type { Problem } from './field-words.ts';
-import { countedLength, hintOf } from './field-words.ts';
+import { countedLength, hintOf, type Problem } from './field-words.ts';
 
 /**
  * One field with its label, help, hint, problem and control.

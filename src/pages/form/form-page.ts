@@ -1,5 +1,5 @@
 import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { inputNames } from '../../domain/answers/answer-texts.ts';
 import { REVIEW_STEP, stepsOf, visibleIds } from '../../domain/answers/steps.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';

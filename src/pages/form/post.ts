@@ -1,6 +1,6 @@
 import { type Ending, HostedGoal } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { inputNames } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { failed, violationFromMessage, violationToMessage } from '../../domain/errors/failure.ts';
 import { restErrorOf } from '../../http/errors.ts';

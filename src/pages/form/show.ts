@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { inputTexts } from '../../domain/answers/form-inputs.ts';
+import { inputTexts } from '../../domain/answers/answer-texts.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { ownValue } from '../../domain/json/json.ts';

@@ -2,6 +2,7 @@ import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ListValueSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Excess, NodeLimits } from '../../domain/json/json-problems.ts';
+import { MAX_WIRE_FIELDS } from '../../domain/limits/limits.ts';
 
 /**
  * Whether a binary message holds more than `maxNodes` messages, elements of lists and entries of maps, or else nests
@@ -87,14 +88,11 @@ function partOf(field: DescField): [[number, Part]] | undefined {
 const containers: ReadonlySet<string> = new Set([StructSchema.typeName, ListValueSchema.typeName]);
 
 function isOver({ nodes, containers, fields, limits: { maxNodes } }: Progress): boolean {
-  return nodes > maxNodes || containers > CONTAINERS_PER_VALUE * maxNodes || fields > MAX_FIELDS;
+  return nodes > maxNodes || containers > CONTAINERS_PER_VALUE * maxNodes || fields > MAX_WIRE_FIELDS;
 }
 
 /** The entry of the object that a value is in, and the object or list that it is. */
 const CONTAINERS_PER_VALUE = 2;
-
-/** As many as the largest message has room for that holds no file. Of those with a file, few bytes are fields. */
-const MAX_FIELDS = 128 * 1024;
 
 const partsBySchema = new WeakMap<DescMessage, Parts>();
 

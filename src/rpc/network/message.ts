@@ -11,7 +11,7 @@ import { failed, invalid } from '../../domain/errors/failure.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
 import type { Json } from '../../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../../domain/json/json-problems.ts';
-import { readJson } from '../../domain/json/read-json.ts';
+import { readJson } from '../../domain/json/json-text.ts';
 import type { MessageLimits } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { callerIfAny } from '../context.ts';

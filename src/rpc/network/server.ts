@@ -1,15 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import { createRegistry, type DescMethod } from '@bufbuild/protobuf';
-import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
+import { Code, ConnectError, type ContextValues, cors as connect } from '@connectrpc/connect';
+import cors, { type CorsRequest } from 'cors';
 import type { Logger } from 'pino';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { isGone, type Request, type Response } from '../../admission/client.ts';
 import { failed, nameOf, reasonOf } from '../../domain/errors/failure.ts';
 import { requestIdFrom } from '../../domain/ids.ts';
+import { isOpenToPages } from '../../domain/methods.ts';
 import { type AccessLog, noteRefusal } from '../../telemetry/access-log.ts';
 import { factsOf } from '../context.ts';
 import type { Served } from '../registry.ts';
-import { createCors } from './cors.ts';
 import type { Received } from './message.ts';
 import { connectJson, refusalIn, spokenBy } from './protocols.ts';
 import { answerStream, createStreamHandlers } from './streams.ts';
@@ -157,3 +158,43 @@ export type RpcHandlerOptions = {
   accessLog?: AccessLog | undefined;
   log: Logger;
 };
+
+/**
+ * Says which pages of other origins may call an RPC and read its answer: those of any origin where it is public,
+ * and those of `allowedOrigins` everywhere. No cookie is used.
+ *
+ * Returns true if the request is a preflight, which is answered then; one that is refused has status 403.
+ */
+function createCors(allowedOrigins: readonly string[]): Cors {
+  const toAll = cors({ ...common, origin: '*' });
+  const toAllowed = cors({ ...common, origin: [...allowedOrigins] });
+  return (method, request, response) => {
+    const isPreflight = request.method === 'OPTIONS';
+    // Most calls come from no page, and say nothing of origins.
+    if (request.headers.origin === undefined && !isPreflight) return false;
+    const answer = isOpenToPages(method) ? toAll : toAllowed;
+    answer(request as CorsRequest, response as ServerResponse, () => undefined);
+    if (!isPreflight) return false;
+    response.statusCode = response.hasHeader('access-control-allow-origin') ? 204 : 403;
+    response.end();
+    return true;
+  };
+}
+
+const common = {
+  methods: ['GET', 'POST'],
+  allowedHeaders: [...connect.allowedHeaders, 'Authorization', 'X-Request-Id'],
+  exposedHeaders: [
+    ...connect.exposedHeaders,
+    'RateLimit',
+    'RateLimit-Policy',
+    'Retry-After',
+    'WWW-Authenticate',
+    'X-Request-Id',
+  ],
+  // As long as browsers keep it at most.
+  maxAge: 7200,
+  preflightContinue: true,
+};
+
+type Cors = (method: DescMethod, request: Request, response: Response) => boolean;

@@ -7,6 +7,7 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import { longestCallMs } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import type { Served } from '../registry.ts';
 import {
@@ -48,7 +49,7 @@ export function createStreamHandlers(
     if (kind === 'unary') continue;
     router.rpc(method, impl, {
       ...formats,
-      maxTimeoutMs: MAX_TIMEOUT_MS,
+      maxTimeoutMs: longestCallMs.stream,
       readMaxBytes: limitsOf(method).readMaxBytes,
       acceptCompression: [checkedGzip(method)],
       requestGate,
@@ -99,13 +100,11 @@ async function* base64Of(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 
 /** Connect refuses deadlines that are longer than its timers hold. */
 function shortenDeadline(protocol: Protocol, header: Headers): void {
-  if (timeoutIn(protocol, header, MAX_TIMEOUT_MS).timeoutMs !== MAX_TIMEOUT_MS) return;
-  const inUnits = protocol.name === 'connect' ? String(MAX_TIMEOUT_MS) : `${MAX_TIMEOUT_MS / 1000}S`;
+  if (timeoutIn(protocol, header, longestCallMs.stream).timeoutMs !== longestCallMs.stream) return;
+  const inUnits =
+    protocol.name === 'connect' ? String(longestCallMs.stream) : `${longestCallMs.stream / 1000}S`;
   header.set(protocol.timeout, inUnits);
 }
-
-/** Streams go on as long as their caller likes, as far as a timer goes. */
-const MAX_TIMEOUT_MS = 2_147_483_000;
 
 /** Throws BAD_REQUEST for messages that can't be read, which Connect calls an error of the service. */
 const refuseUnreadable: Interceptor = (next) => (req) =>

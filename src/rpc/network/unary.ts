@@ -12,6 +12,7 @@ import {
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouterOptions } from '@connectrpc/connect';
 import { withFailure } from '../../domain/errors/failure.ts';
+import { longestCallMs } from '../../domain/limits/limits.ts';
 import { type Arrival, arrivalKey, type MethodCall } from '../method-calls.ts';
 import type { Served } from '../registry.ts';
 import { messageIn, type Received, receiveMessage, refuseAnnounced, unreadable } from './message.ts';
@@ -35,7 +36,7 @@ export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promis
   if (spoken === undefined || spoken.protocol.isStream) return refusedWith(415);
 
   const { protocol, codec } = spoken;
-  const timeout = timeoutIn(protocol, header, MAX_TIMEOUT_MS);
+  const timeout = timeoutIn(protocol, header, longestCallMs.unary);
   const deadline = abortAfter(timeout.timeoutMs, caller);
   const endsAt = timeout.timeoutMs === undefined ? undefined : performance.now() + timeout.timeoutMs;
   const arrival: Arrival = { protocolName: protocol.name, endsAt };
@@ -147,9 +148,6 @@ function headersOf({ headers }: UnaryRequest['request']): Headers {
 function refusedWith(status: number): Answer {
   return { status, header: new Headers(), body: new Uint8Array() };
 }
-
-/** Whoever would wait longer gets what there is by then. */
-const MAX_TIMEOUT_MS = 600_000;
 
 /** A method and what its calls pass. */
 export type UnaryRpc = Pick<Served, 'gate' | 'callLog'> & {

@@ -9,7 +9,7 @@ import { definitionFromMessage } from '../../domain/definition/definition-proto.
 import { invalid } from '../../domain/errors/failure.ts';
 import { type EventType, eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
-import { fingerprint } from '../../domain/json/canonical.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import type { NewEvent } from '../../store/events.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import type { NewVersion } from '../../store/forms/versions.ts';

@@ -7,8 +7,8 @@ import {
   HostedState,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { PageSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
-import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-proto.ts';

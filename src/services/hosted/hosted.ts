@@ -1,6 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { HostedService } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { readInputs } from '../../domain/answers/answer-texts.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import {

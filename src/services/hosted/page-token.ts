@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { fingerprint } from '../../domain/json/canonical.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { signLink, verifyLink } from '../../domain/links.ts';
 import type { SecretKey } from '../../domain/secrets/secret-key.ts';

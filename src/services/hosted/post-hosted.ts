@@ -5,8 +5,8 @@ import {
   type PostHostedRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { readInputs } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
-import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { followStep, type Goal, isOneStep } from '../../domain/answers/steps.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import {

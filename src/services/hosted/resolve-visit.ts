@@ -1,7 +1,7 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
-import { type FormInput, readInputs } from '../../domain/answers/form-inputs.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
@@ -13,10 +13,10 @@ import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
 import {
   type Availability,
   availabilityOf,
+  type LiveVersion,
   type PublishedForm,
   publishedForm,
   sessionsForm,

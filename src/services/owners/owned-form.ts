@@ -13,19 +13,23 @@ import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
+import { releaseWaitingMail } from '../../store/deliveries/pending-deliveries.ts';
 import { insertEvents } from '../../store/events.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import { removeAddedRecipients } from '../../store/mail/mail.ts';
-import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
-import { closeOwnerSessions } from '../../store/owners/owner-sessions.ts';
-import { confirmOwner, findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
+import { removeAddedRecipients, voidMailedLinks } from '../../store/mail/mail.ts';
+import {
+  closeOwnerSessions,
+  confirmOwner,
+  findOwnedForm,
+  lockOwnedForm,
+  type OwnedForm,
+} from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
 import {
   type Availability,
   availabilityOf,
   definitionInUse,
+  type LiveVersion,
   submissionLimitOf,
 } from '../forms/form-access.ts';
 import { formEvents } from '../forms/form-rows.ts';

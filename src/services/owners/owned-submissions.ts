@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { type AnswerInWords, answersInWords } from '../../domain/answers/answers-in-words.ts';
+import { type AnswerInWords, answersInWords } from '../../domain/answers/answer-texts.ts';
 import { notFound } from '../../domain/errors/failure.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
@@ -20,8 +20,7 @@ import { readClaimed, uploadToMessage } from '../uploads/uploads.ts';
 import { sendAgain } from '../webhooks/deliveries.ts';
 import { deliveryToMessage } from '../webhooks/webhook-proto.ts';
 import { confirmedForm, requireFreshSignIn } from './owned-form.ts';
-import type { Scan } from './search.ts';
-import { searchSubmissions } from './search.ts';
+import { type Scan, searchSubmissions } from './search.ts';
 
 /** The RPCs by which owners read and delete submissions. */
 export function submissionMethods(context: ServiceContext, scan: Scan) {

@@ -15,14 +15,14 @@ import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
-import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mailed-links.ts';
+import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mail.ts';
 import {
   closeOwnerSessions,
   findOwnerSession,
   insertOwnerSession,
   listOwnerSessions,
   touchOwnerSession,
-} from '../../store/owners/owner-sessions.ts';
+} from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../request-values.ts';
 

@@ -13,11 +13,11 @@ import {
   removeRecipient,
   startMail,
   stopMail,
+  voidMailedLinks,
 } from '../../store/mail/mail.ts';
-import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import { listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { countRequest } from '../forms/confirmation-mail.ts';
+import { countRequest } from '../forms/activation.ts';
 import { shareOfForm } from '../forms/form-proto.ts';
 import { formEvents } from '../forms/form-rows.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';

@@ -6,8 +6,8 @@ import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
-import { fingerprint } from '../../domain/json/canonical.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
@@ -15,10 +15,10 @@ import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
 import {
   closed,
   isHidden,
+  type LiveVersion,
   type PublishedForm,
   recountIfAlmostFull,
   refuseIfClosed,

@@ -5,7 +5,7 @@ import type {
   EraseSubmissionsResponseSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { isEmailAddress, mailboxOf } from '../../domain/addresses/email-address.ts';
-import { soughtValue } from '../../domain/answers/form-inputs.ts';
+import { soughtValue } from '../../domain/answers/answer-texts.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';

@@ -5,8 +5,12 @@ import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import type { SecretBox } from '../../domain/secrets/secret-key.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
-import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
-import { findDefinitionWebhook, updateWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
+import {
+  findDefinitionWebhook,
+  rotateWebhookSecret,
+  updateWebhook,
+  type Webhook,
+} from '../../store/webhooks/webhooks.ts';
 import { insertWithinLimits } from './webhook-request.ts';
 
 /**

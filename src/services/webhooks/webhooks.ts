@@ -16,12 +16,12 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { dropPendingDeliveries } from '../../store/deliveries/delivery-removal.ts';
+import { dropPendingDeliveries } from '../../store/deliveries/pending-deliveries.ts';
 import { type EventHead, listEventsById, type StoredEvent } from '../../store/events.ts';
-import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
 import {
   deleteWebhook,
   listWebhooks,
+  rotateWebhookSecret,
   updateWebhook,
   type Webhook,
   type WebhookChange,

@@ -2,8 +2,7 @@ import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { DatabaseUnavailable } from '../database/faults.ts';
-import { splitBatch } from '../database/retry.ts';
+import { DatabaseUnavailable, splitBatch } from '../database/faults.ts';
 import { insertEntries } from './audit-log.ts';
 
 /**

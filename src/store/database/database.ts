@@ -2,11 +2,10 @@ import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
 import type { Engine } from './engine.ts';
-import { isStorageFault, transientFault } from './faults.ts';
+import { isStorageFault, transientFault, withRetries } from './faults.ts';
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { createReadQueue, type ReadBounds } from './read-queue.ts';
-import { withRetries } from './retry.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its

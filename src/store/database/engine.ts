@@ -11,12 +11,12 @@ import { KeyEntity, RevokedKeyEntity } from '../keys.ts';
 import {
   AutoresponseEntity,
   MailAllowanceEntity,
+  MailedLinkEntity,
   MailRecipientEntity,
   MailStopEntity,
 } from '../mail/mail.ts';
-import { MailedLinkEntity } from '../mail/mailed-links.ts';
 import { migrations } from '../migrations/index.ts';
-import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owners/owner-sessions.ts';
+import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owners/owners.ts';
 import { ProjectEntity } from '../projects/projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
 import { RemovalEntity } from '../removal/removals.ts';

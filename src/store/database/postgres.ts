@@ -4,12 +4,10 @@ import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient, PoolConfig } from 'pg';
 import { StartError } from '../../domain/errors/system-errors.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { type Connections, createConnections } from './connections.ts';
+import { type Connections, createConnections, listenOn } from './connections.ts';
 import { type Engine, ormOptions, schemaDifference } from './engine.ts';
-import { sqlState, transientFault } from './faults.ts';
-import { listenOn } from './listener.ts';
+import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, sqlState, transientFault } from './faults.ts';
 import { reportProgress, runMigrations } from './migrate.ts';
-import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './retry.ts';
 
 /**
  * Connects to a PostgreSQL server, of version 14 or newer.

@@ -6,8 +6,8 @@ import { toMillisecond } from '../database/columns.ts';
 import type { Transaction } from '../database/queries.ts';
 import type { Session } from '../sessions/session-table.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';
-import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
 import { capacityIn } from './delivery-queue-table.ts';
+import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 import { insertAnnouncedEvents, NO_CAPACITY, queueingInput, timesOf } from './webhook-deliveries.ts';
 
 /**

@@ -1,7 +1,6 @@
 import { objectOf, textOrNull, timeOrNull } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
-import type { SigningSecrets } from '../webhooks/webhook-secrets.ts';
-import type { Webhook } from '../webhooks/webhooks.ts';
+import type { SigningSecrets, Webhook } from '../webhooks/webhooks.ts';
 
 /** The columns of a webhook that a claim needs, of the table `w`. */
 export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,

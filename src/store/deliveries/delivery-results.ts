@@ -2,8 +2,8 @@ import { notSent } from '../../domain/delivery/notifications.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';
-import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
 import { tenantOf } from './delivery-queue-table.ts';
+import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the

@@ -4,8 +4,8 @@ import { demoFormId, KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
 import type { Transaction } from '../database/queries.ts';
 import { insertEvents, type NewEvent } from '../events.ts';
-import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
 import { capacityIn, type FreeCapacity, LEASE_SECONDS, tenantOf } from './delivery-queue-table.ts';
+import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
 /**
  * Stores events of one type, which cause no mails, and queues their deliveries to the webhooks that listen:

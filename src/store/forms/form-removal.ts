@@ -3,7 +3,7 @@ import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { deleteSome } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
 import { type Announcement, removeSubmissionsBefore } from '../submissions/submission-removal.ts';
 import { removeUploads } from '../uploads.ts';
 import { closeWebhooks, notClosing } from '../webhooks/webhooks.ts';

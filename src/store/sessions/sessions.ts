@@ -1,9 +1,7 @@
 import { type InferEntity, raw } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
-
 import type { SessionContext } from '../../domain/sessions/context.ts';
-
-import { DatabaseUnavailable } from '../database/faults.ts';
+import { DatabaseUnavailable, MAX_CONFLICTS } from '../database/faults.ts';
 import {
   createLoader,
   MAX_PAGE_BYTES,
@@ -11,7 +9,6 @@ import {
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
-import { MAX_CONFLICTS } from '../database/retry.ts';
 import { addStoredBytes, subtractKeylessBytes } from '../keyless-storage.ts';
 import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';
 import { type Session, SessionEntity, sessionColumns, statusNow, toSession } from './session-table.ts';

@@ -1,8 +1,8 @@
 import { END_OF_BODY, sentWithAnswers } from '../../domain/events/bodies.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
+import { splitBatch } from '../database/faults.ts';
 import type { Queries, Row } from '../database/queries.ts';
-import { splitBatch } from '../database/retry.ts';
 import { callingBack, mayCarryAnswers } from '../deliveries/callback-deliveries.ts';
 import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
 import { type Capacity, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../domain/limits/limits.ts';
 import { textOrNull } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
 import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
 import { bytesOfSubmissionRow } from '../keyless-storage.ts';
 import { removeUploads } from '../uploads.ts';

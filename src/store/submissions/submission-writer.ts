@@ -3,10 +3,15 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { Database } from '../database/database.ts';
-import { DatabaseUnavailable, Overloaded } from '../database/faults.ts';
+import {
+  DatabaseUnavailable,
+  LONGEST_STATEMENT_MS,
+  MAX_CONFLICTS,
+  Overloaded,
+  RETRY_WINDOW_MS,
+} from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
 import { forEverybody } from '../database/read-queue.ts';
-import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
 import { type Capacity, NO_CAPACITY } from '../deliveries/webhook-deliveries.ts';
 import type { WriteOutcome } from './explain-conflicts.ts';
 import {

@@ -1,4 +1,5 @@
-import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { id, type JsonObject, json, text, textOrNull, time } from '../database/columns.ts';
 import {
   deleteSome,
@@ -9,7 +10,7 @@ import {
   type Transaction,
 } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({
@@ -256,3 +257,56 @@ const purgeable = 'deleted_at is not null and not active';
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
 export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;
+
+/**
+ * Gives a webhook another sealed secret, which signs from `effectiveAt` on; the one before is named along
+ * for a day after that. A rotation that was planned and has not happened is dropped.
+ */
+export async function rotateWebhookSecret(
+  tx: Transaction,
+  rotation: { projectId: string; webhookId: string; secret: string; effectiveAt: Date; now: Date },
+): Promise<Webhook | null> {
+  const { projectId, webhookId, secret, effectiveAt, now } = rotation;
+  const webhook = await tx.read((em) =>
+    em.findOne(
+      WebhookEntity,
+      { id: webhookId, projectId, deletedAt: null },
+      { lockMode: LockMode.PESSIMISTIC_WRITE },
+    ),
+  );
+  if (webhook === null) return null;
+
+  const current = secretsAt(webhook, now);
+  const later = effectiveAt > now;
+  return updateWebhook(tx, projectId, webhookId, {
+    secret: later ? current.secret : secret,
+    nextSecret: later ? secret : null,
+    nextSecretAt: later ? effectiveAt : null,
+    previousSecret: later ? current.previousSecret : current.secret,
+    previousSecretUntil: later ? current.previousSecretUntil : new Date(now.getTime() + OVERLAP_MS),
+  });
+}
+
+/** The sealed secrets a webhook signs with at a time: `previousSecret` is null outside the overlap. */
+export function secretsAt(webhook: SigningSecrets, now: Date): SecretsAt {
+  const { secret, nextSecret, nextSecretAt, previousSecret, previousSecretUntil } = webhook;
+  if (nextSecret !== null && nextSecretAt !== null && nextSecretAt <= now) {
+    const until = new Date(nextSecretAt.getTime() + OVERLAP_MS);
+    return until > now
+      ? { secret: nextSecret, previousSecret: secret, previousSecretUntil: until }
+      : { secret: nextSecret, previousSecret: null, previousSecretUntil: null };
+  }
+  return previousSecretUntil !== null && previousSecretUntil > now
+    ? { secret, previousSecret, previousSecretUntil }
+    : { secret, previousSecret: null, previousSecretUntil: null };
+}
+
+/** How long receivers may take to change over. */
+const OVERLAP_MS = DAY_MS;
+
+/** The sealed secrets that a webhook has. */
+export type SigningSecrets = Pick<
+  Webhook,
+  'secret' | 'nextSecret' | 'nextSecretAt' | 'previousSecret' | 'previousSecretUntil'
+>;
+type SecretsAt = Pick<Webhook, 'secret' | 'previousSecret' | 'previousSecretUntil'>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { answersInWords } from '../../../src/domain/answers/answers-in-words.ts';
+import { answersInWords } from '../../../src/domain/answers/answer-texts.ts';
 import type { FormDefinition } from '../../../src/domain/definition/definition.ts';
 
 const common = { required: false, hidden: false, answeredBy: 'anyone' as const, page: 1 };

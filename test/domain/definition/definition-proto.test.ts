@@ -21,7 +21,7 @@ import {
   definitionToMessage,
 } from '../../../src/domain/definition/definition-proto.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
-import { fingerprint } from '../../../src/domain/json/canonical.ts';
+import { fingerprint } from '../../../src/domain/json/json-text.ts';
 import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
 const whole = {

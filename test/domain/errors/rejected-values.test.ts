@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeReceived, withReceived } from '../../../src/domain/errors/rejected-values.ts';
+import { describeReceived, withReceived } from '../../../src/domain/errors/violations.ts';
 
 describe('what came, as the sender is told it', () => {
   it.each<[string, unknown, string]>([

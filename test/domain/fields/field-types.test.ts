@@ -3,9 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { agentSchema } from '../../../src/domain/answers/agent-schema.ts';
+import { answersInWords, readInputs } from '../../../src/domain/answers/answer-texts.ts';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
-import { answersInWords } from '../../../src/domain/answers/answers-in-words.ts';
-import { readInputs } from '../../../src/domain/answers/form-inputs.ts';
 import { answersSchema, sampleAnswers } from '../../../src/domain/answers/json-schema.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalJson, fingerprint } from '../../../src/domain/json/canonical.ts';
+import { canonicalJson, fingerprint } from '../../../src/domain/json/json-text.ts';
 import { givenDefinition } from '../given.ts';
 
 describe('canonicalJson', () => {

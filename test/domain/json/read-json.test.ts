@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failureOf } from '../../../src/domain/errors/failure.ts';
 import { isInexact } from '../../../src/domain/json/json.ts';
-import { readJson } from '../../../src/domain/json/read-json.ts';
+import { readJson } from '../../../src/domain/json/json-text.ts';
 
 const read = (text: string | Uint8Array) => readJson(Buffer.from(text), 'body', 1000);
 

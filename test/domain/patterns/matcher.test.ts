@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   lengthWithin,
   MAX_MATCH_STEPS,
+  readPattern,
   startMatching,
   stepsFor,
-} from '../../../src/domain/patterns/matcher.ts';
-import { readPattern } from '../../../src/domain/patterns/pattern.ts';
+} from '../../../src/domain/patterns/pattern.ts';
 import { generatedPatterns, generatedTexts } from './given.ts';
 
 const large = readPattern('(?:[ab]*a[ab]{200}|.*b[ab]{200})c');

@@ -4,8 +4,8 @@ import type { Queries } from '../../../src/store/database/database.ts';
 import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
 import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
 import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
-import { purgeDeliveries } from '../../../src/store/deliveries/delivery-removal.ts';
 import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
+import { purgeDeliveries } from '../../../src/store/deliveries/pending-deliveries.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { endDelivery } from '../../support/delivery.ts';
 

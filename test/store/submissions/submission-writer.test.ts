@@ -1,8 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Database, Queries } from '../../../src/store/database/database.ts';
-import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
-import { RETRY_WINDOW_MS } from '../../../src/store/database/retry.ts';
+import { DatabaseUnavailable, RETRY_WINDOW_MS } from '../../../src/store/database/faults.ts';
 import { findSession } from '../../../src/store/sessions/sessions.ts';
 import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
 import { findSubmission } from '../../../src/store/submissions/submissions.ts';

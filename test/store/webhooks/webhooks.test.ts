@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rotateWebhookSecret, secretsAt } from '../../../src/store/webhooks/webhook-secrets.ts';
 import {
   deleteWebhook,
   findDefinitionWebhook,
   findWebhook,
   listWebhooks,
+  rotateWebhookSecret,
+  secretsAt,
   updateWebhook,
 } from '../../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import canonicalize from 'canonicalize';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../errors/failure.ts';
 import { pathOf } from '../errors/violations.ts';
@@ -88,3 +90,15 @@ function* tokensOf(text: string): Generator<[token: string, isKey: boolean]> {
 }
 
 const BYTE_ORDER_MARK = '\uFEFF';
+
+/** Canonical JSON (RFC 8785): equal values give equal texts. Throws on what JSON can't say. */
+export function canonicalJson(value: unknown): string {
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError('Not a JSON value');
+  return text;
+}
+
+/** The SHA-256 of a value's canonical JSON, in hex: equal for equal definitions, and for a repeated request. */
+export function fingerprint(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex');
+}

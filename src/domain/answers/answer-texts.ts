@@ -1,10 +1,12 @@
 import type { FormDefinition } from '../definition/definition.ts';
+import { hasWords } from '../fields/boolean.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { readNumber } from '../fields/number.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
-import { isObject, type Json } from '../json/json.ts';
+import { isObject, type Json, ownValue } from '../json/json.ts';
+import type { Answers } from './answers.ts';
 
 /**
  * Reads the texts of an HTML form as answers, each by its field's type.
@@ -80,3 +82,29 @@ export function soughtValue(value: string): SoughtValue {
 
 /** `number` is undefined if the value is none. */
 export type SoughtValue = { texts: string[]; number: number | undefined };
+
+/**
+ * Returns answers as people read them, in the order of the fields: the labels of choices, the names of
+ * files, days and instants (in UTC, and saying so), yes and no in the form's language, else in the
+ * first of `preferred` that there are words for, else in English.
+ *
+ * Fields without an answer are left out; so are those that people do not see, unless `hiddenToo`.
+ */
+export function answersInWords(
+  definition: FormDefinition,
+  answers: Answers,
+  options: { hiddenToo?: boolean; preferred?: readonly string[] } = {},
+): AnswerInWords[] {
+  const { settings, fields } = definition;
+  const locale = settings.locale ?? options.preferred?.find(hasWords) ?? 'en';
+  return fields.flatMap((field) => {
+    if (!isShown(field) && options.hiddenToo !== true) return [];
+    const answer = ownValue(answers, field.id);
+    if (answer === undefined || answer === null || answer === '') return [];
+    return [
+      { fieldId: field.id, label: field.label, text: fieldRules[field.type].inWords(answer, field, locale) },
+    ];
+  });
+}
+
+export type AnswerInWords = { fieldId: string; label: string; text: string };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { readInputs } from '../../../src/domain/answers/answer-texts.ts';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
-import { readInputs } from '../../../src/domain/answers/form-inputs.ts';
 import { givenDefinition, options } from '../given.ts';
 
 const read = (field: object, ...values: string[]) =>

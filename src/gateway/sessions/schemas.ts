@@ -1,0 +1,196 @@
+import { z } from 'zod';
+import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
+import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
+import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
+import { provenance, readProvenance } from '../../http/reply-parts.ts';
+import { from, shape, timeReply } from '../../http/shape.ts';
+import { httpsUrl, jsonObject, seconds, signingSecret, template } from '../schemas.ts';
+import { submission } from '../submissions/submissions.ts';
+
+const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
+
+const { default: _, ...range } = sessionSeconds;
+
+const sessionOptions = {
+  expires_in: seconds(sessionSeconds).exactOptional(),
+  prefill: jsonObject
+    .exactOptional()
+    .describe(
+      'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
+    ),
+  metadata: metadata.exactOptional(),
+  return_url: httpsUrl
+    .min(1)
+    .exactOptional()
+    .describe(
+      'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
+    ),
+  return_outcome: z
+    .boolean()
+    .exactOptional()
+    .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
+  context: contextSchema.exactOptional(),
+  allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
+  callback: z
+    .strictObject({
+      url: httpsUrl.describe('An HTTPS URL of a public host, without credentials.'),
+      secret: signingSecret.exactOptional(),
+      template: template
+        .exactOptional()
+        .describe('What the body is made by, as of a webhook; it may name only what the callback carries.'),
+    })
+    .meta({ id: 'CallbackInput' })
+    .exactOptional()
+    .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
+  notify: notifySchema.exactOptional(),
+};
+
+export const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
+
+export const askBody = z
+  .strictObject({
+    form_id: z.string().exactOptional().describe('A published form.'),
+    definition: jsonObject
+      .exactOptional()
+      .describe(
+        'Questions of your own, up to 20 fields, as in `FormDefinition` without `delivery`. `name`, `slug`, and the ' +
+          'fields’ `id` and `type` may be absent: a field is asked by its label.',
+      ),
+    schema: jsonObject
+      .exactOptional()
+      .describe(
+        'The same as a flat JSON Schema of the answer, as Zod and Pydantic write it: strings (also of the formats date, ' +
+          'date-time, email and uri), numbers, integers, booleans, enums, and arrays of an enum.',
+      ),
+    retention_days: z
+      .int()
+      .min(1)
+      .max(3650)
+      .exactOptional()
+      .describe(
+        'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +
+          'session. Default: 30.',
+      ),
+    ...sessionOptions,
+  })
+  .meta({
+    id: 'AskInput',
+    description: 'One of `form_id`, `definition` and `schema`, and what sessions are made with.',
+  });
+
+export const updateSessionBody = z
+  .strictObject({
+    expires_in: seconds(range).exactOptional().describe('Seconds from now. Not together with `extend_by`.'),
+    extend_by: seconds(range).exactOptional().describe('Seconds to add, to at most 30 days from now.'),
+    prefill: jsonObject.exactOptional().describe('Merged into what is there; null removes.'),
+    metadata: metadata.exactOptional().describe('Merged into what is there; null removes.'),
+    answers: jsonObject
+      .exactOptional()
+      .describe('Partial answers, merged into what is there; only with `allowPartial`.'),
+  })
+  .meta({
+    id: 'UpdateSessionInput',
+    not: { properties: { expires_in: {}, extend_by: {} }, required: ['expires_in', 'extend_by'] },
+  });
+
+export const submitSessionBody = z
+  .strictObject({
+    answers: jsonObject
+      .exactOptional()
+      .describe('They go over partial answers, those over prefill, and that over defaults; null clears.'),
+  })
+  .meta({ id: 'SubmitSessionInput' });
+
+export const declineSessionBody = z
+  .strictObject({ reason: z.string().exactOptional().describe('Why, up to 2,000 characters.') })
+  .meta({ id: 'DeclineSessionInput' });
+
+export const sessionStatus = z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']);
+
+export const session = shape(SessionSchema, 'Session', {
+  id: z.string().describe('Whoever has it can fill the session.'),
+  form_id: z.string(),
+  form_version_id: z.string(),
+  status: sessionStatus,
+  url: z.string().describe('The hosted page.'),
+  expires_at: timeReply,
+  created_at: timeReply,
+  opened_at: timeReply.nullable(),
+  prefill: jsonObject,
+  metadata: jsonObject,
+  submission_id: z.string().nullable(),
+  outcome: z
+    .enum(['submitted', 'declined', 'expired', 'cancelled'])
+    .nullable()
+    .describe('How it ended; null while it is open. Only `submitted` is an answer.'),
+  reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
+  allow_decline: z.boolean().describe('Whether the person may decline to answer.'),
+  context: from(({ context }: Session) => context && contextToJson(context), contextSchema.exactOptional()),
+  return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
+  return_outcome: z.boolean().exactOptional(),
+  callback: from(
+    ({ callback }) => callback && { url_host: callback.urlHost, answers: callback.answers },
+    z
+      .object({
+        url_host: z.string(),
+        answers: z
+          .boolean()
+          .describe('Whether it carries answers, as long as the maker’s key may read them.'),
+      })
+      .exactOptional()
+      .describe('Where its end is reported.'),
+  ),
+  notify: from(
+    ({ notification }: Session) => notifyOf(notification),
+    notifyReply.exactOptional().describe('Who is notified of it, and what came of that.'),
+  ),
+  partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  provenance: from(
+    readProvenance,
+    provenance.exactOptional().describe('Where each answer that it holds comes from, by field id.'),
+  ),
+});
+
+export const sessionReply = z.object({ session: session.schema });
+
+export const sessionCreatedReply = sessionReply.extend({
+  callback_secret: z
+    .string()
+    .exactOptional()
+    .describe('The signing secret of the callback, if the service made it; only here.'),
+});
+
+export const readReply = z.object({
+  session: session.schema,
+  submission: submission.schema
+    .exactOptional()
+    .describe('What ended the session, for keys with `submissions:read`.'),
+});
+
+const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
+
+export const sessionQuery = z.object({
+  wait: z
+    .string()
+    .regex(/^\d{1,9}$/, secondsExpected)
+    .transform(Number)
+    .refine((seconds) => seconds >= waitSeconds.min && seconds <= waitSeconds.max, secondsExpected)
+    .exactOptional()
+    .meta({
+      type: 'integer',
+      minimum: waitSeconds.min,
+      maximum: waitSeconds.max,
+      description: 'Answers once the session has ended, at the latest after so many seconds.',
+    }),
+});
+
+export const submittedReply = z.object({
+  ok: z.literal(true),
+  submission_id: z.string(),
+  submission: submission.schema,
+  session: session.schema,
+});
+
+/** What a session is made with, beside what it asks. */
+export type SessionOptions = z.output<typeof createSessionBody>;

@@ -1,0 +1,216 @@
+import type { Response } from 'express';
+import { z } from 'zod';
+import {
+  type AwaitSessionResponse,
+  type CreateSessionResponse,
+  type GetSessionResponse,
+  SessionStatus,
+  SessionsService,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { violationsOf } from '../../domain/errors/violations.ts';
+import { contextToMessage } from '../../domain/sessions/context.ts';
+import { readSubject } from '../../http/body.ts';
+import { notifyToMessage } from '../../http/notify.ts';
+import { sendJson } from '../../http/reply.ts';
+import { durationOf, enumValue, present, timeOf, timeReply } from '../../http/shape.ts';
+import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
+import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
+import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
+import { submission } from '../submissions/submissions.ts';
+
+import {
+  askBody,
+  createSessionBody,
+  declineSessionBody,
+  readReply,
+  type SessionOptions,
+  session,
+  sessionCreatedReply,
+  sessionQuery,
+  sessionReply,
+  sessionStatus,
+  submitSessionBody,
+  submittedReply,
+  updateSessionBody,
+} from './schemas.ts';
+
+const { method: rpcs } = SessionsService;
+
+/** The routes of the interface's sessions, in its order. */
+export const sessionRoutes: Route[] = tagged('Sessions', [
+  route('post', '/v1/forms/:id/sessions', rpcs.createSession, {
+    summary: 'Open a session of a published form',
+    body: createSessionBody,
+    bodyOptional: true,
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ id, body }, { request }) => ({
+      subject: { case: 'formId' as const, value: id },
+      ...optionsOf(body),
+      idempotencyKey: idempotencyKeyOf(request),
+    }),
+    status: 201,
+    errors: [409, 410],
+    reply: sessionCreatedReply,
+    answer: createdOf,
+  }),
+  route('post', '/v1/sessions', rpcs.createSession, {
+    name: 'ask',
+    summary: 'Ask a person: open a session of questions of your own, or of a form',
+    shape: askBody,
+    check: checkAsked,
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ body: { subject, retentionDays, ...body } }, { request }) => ({
+      subject,
+      retentionDays,
+      ...optionsOf(body),
+      idempotencyKey: idempotencyKeyOf(request),
+    }),
+    status: 201,
+    errors: [404, 409, 410],
+    reply: sessionCreatedReply,
+    answer: createdOf,
+  }),
+  listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
+    summary: 'List a form’s sessions, newest first',
+    name: 'sessions',
+    query: pageQuery.extend({ status: sessionStatus.exactOptional().describe('Default: all.') }),
+    input: ({ id, page, query: { status } }) => ({
+      formId: id,
+      ...page,
+      status: enumValue(SessionStatus, status),
+    }),
+    item: session,
+  }),
+  customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
+    summary: 'Read a session and its submission, or wait for its end',
+    query: sessionQuery,
+    reply: readReply,
+    handle: readSession,
+  }),
+  route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
+    summary: 'What is left to be answered in a session, for agents',
+    headers: preferredLanguage,
+    input: ({ id }, { request, response }) => ({
+      sessionId: id,
+      language: preferredLanguageOf(request, response),
+    }),
+    errors: [409, 410],
+    reply: agentSchema.schema.extend({
+      session: z.object({
+        url: z.string().describe('The page on which a person answers.'),
+        expires_at: timeReply,
+      }),
+    }),
+    answer: ({ schema, url, expireTime }) => ({
+      session: { url, expires_at: timeOf(expireTime) },
+      ...agentSchema.of(schema),
+    }),
+  }),
+  route('patch', '/v1/sessions/:id', rpcs.updateSession, {
+    summary: 'Extend a session, or change its prefill, metadata or partial answers',
+    body: updateSessionBody,
+    bodyOptional: true,
+    input: ({ id, body: { expires_in, extend_by, ...body } }) => ({
+      sessionId: id,
+      ...body,
+      expiresIn: durationOf(expires_in),
+      extendBy: durationOf(extend_by),
+    }),
+    errors: [409, 410],
+    reply: sessionReply,
+    answer: ({ session: there }) => ({ session: session.of(there) }),
+  }),
+  route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
+    summary: 'End a session before its time',
+    input: ({ id }) => ({ sessionId: id }),
+    errors: [409, 410],
+    reply: sessionReply,
+    answer: ({ session: there }) => ({ session: session.of(there) }),
+  }),
+  route('post', '/v1/sessions/:id/decline', rpcs.declineSession, {
+    summary: 'End a session whose person does not want to answer',
+    body: declineSessionBody,
+    bodyOptional: true,
+    input: ({ id, body: { reason = '' } }) => ({ sessionId: id, reason }),
+    errors: [409, 410],
+    reply: sessionReply,
+    answer: ({ session: there }) => ({ session: session.of(there) }),
+  }),
+  route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
+    summary: 'Submit a session for its user',
+    body: submitSessionBody,
+    bodyOptional: true,
+    input: ({ id, body }) => ({ sessionId: id, ...body }),
+    status: 201,
+    errors: [409, 410],
+    reply: submittedReply,
+    answer: (submitted) => ({
+      ok: true as const,
+      submission_id: present(submitted.submission).id,
+      submission: submission.of(submitted.submission),
+      session: session.of(submitted.session),
+    }),
+  }),
+]);
+
+function createdOf({ session: there, callbackSecret }: CreateSessionResponse) {
+  return { session: session.of(there), ...(callbackSecret !== '' && { callback_secret: callbackSecret }) };
+}
+
+/** Reads what is asked: a typed message can't carry all that may be wrong with a definition. */
+function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContext) {
+  const parsed = askBody.safeParse(raw);
+  if (parsed.error) return { ok: false as const, violations: violationsOf(parsed.error, raw) };
+  const {
+    form_id: _,
+    definition: __,
+    schema: ___,
+    retention_days: retentionDays = 0,
+    ...options
+  } = parsed.data;
+  const subject = readSubject(parsed.data, allowPrivateUrls);
+  return subject.ok
+    ? { ok: true as const, value: { ...options, subject: subject.value, retentionDays } }
+    : subject;
+}
+
+/** What a session is made with, beside what it asks. */
+function optionsOf({
+  expires_in,
+  return_url,
+  return_outcome,
+  allow_decline,
+  context,
+  notify,
+  ...body
+}: SessionOptions) {
+  return {
+    ...body,
+    expiresIn: durationOf(expires_in),
+    returnUrl: return_url ?? '',
+    returnOutcome: return_outcome ?? false,
+    allowDecline: allow_decline ?? false,
+    ...(context !== undefined && { context: contextToMessage(context) }),
+    ...(notify !== undefined && { notify: notifyToMessage(notify) }),
+  };
+}
+
+async function readSession(context: RouteContext): Promise<void> {
+  const { id: sessionId, request, response } = context;
+  const { wait } = readQuery(request, sessionQuery);
+  const read =
+    wait === undefined
+      ? context.call(rpcs.getSession, { sessionId })
+      : context.call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
+  // Not awaited: what waits would keep all that is known here.
+  return read.then(sendSession(response));
+}
+
+function sendSession(response: Response) {
+  return ({ session: there, submission: given }: GetSessionResponse | AwaitSessionResponse) =>
+    sendJson(response, 200, {
+      session: session.of(there),
+      ...(given !== undefined && { submission: submission.of(given) }),
+    } satisfies z.input<typeof readReply>);
+}
