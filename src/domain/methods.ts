@@ -135,6 +135,7 @@ const forms: MethodTable<typeof FormsService> = {
   changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed') },
   getAgentSchema: { ...mayOpen('forms:read', reads), audit: showsNoAnswers },
   getAnswersSchema: { ...needs('forms:read'), audit: showsNoAnswers },
+  getPublicForm: { ...openRead, audit: changesNothing },
 };
 
 const submit = { key: 'none', limits: pageLimits.submit } as const;

@@ -7,7 +7,8 @@ import type { Right } from './scopes.ts';
 export const rightsUsed: Record<string, Table<UsedRight>> = {
   FormsService: {
     none: `validateForm createForm getActivation activateForm getForm listForms publishFormVersion listFormVersions
-      getFormVersion applyForm updateForm archiveForm changeFormOwner getAgentSchema getAnswersSchema`,
+      getFormVersion applyForm updateForm archiveForm changeFormOwner getAgentSchema getAnswersSchema
+      getPublicForm`,
     deletion: 'deleteForm',
   },
   SubmissionsService: {

@@ -53,7 +53,10 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
  * The query of a request. Throws a failure with all that is wrong with it, unknown and repeated parameters included.
  * Those that begin with `utm_` or `_` are ignored: links that people share get them.
  */
-export function readQuery<Query>({ query: given }: Request, schema: QuerySchema<Query>): Query {
+export function readQuery<Query>(
+  { query: given }: Pick<Request, 'query'>,
+  schema: QuerySchema<Query>,
+): Query {
   const known = Object.keys(schema.shape);
   const unknown = Object.keys(given).filter((name) => !known.includes(name) && !/^(utm_|_)/.test(name));
   const query = schema.safeParse(given);
@@ -134,6 +137,10 @@ export type Operation = {
   forms?: readonly string[];
   status?: number;
   reply?: z.ZodType;
+  /** The reply of a request with `check=true`, which stores nothing; its status is 200. */
+  checked?: z.ZodType;
+  /** Whether the reply has an `ETag`, so that it can be 304. */
+  notModified?: true;
   /** The media types of a reply that is not JSON. */
   replyTypes?: readonly string[];
   /** The statuses of errors that the other parts do not imply. */

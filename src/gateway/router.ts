@@ -15,6 +15,7 @@ import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
+import { publicFormRoutes } from './forms/public-form.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { describeProtos, healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
@@ -35,6 +36,7 @@ export const routes: readonly Route[] = [
   ...exportRoutes,
   ...streamRoutes,
   ...formRoutes,
+  ...publicFormRoutes,
   ...versionRoutes,
   ...activationRoutes,
   ...sessionRoutes,

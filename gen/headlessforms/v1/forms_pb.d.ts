@@ -1256,6 +1256,105 @@ export declare type GetAgentSchemaResponse = Message<"headlessforms.v1.GetAgentS
 export declare const GetAgentSchemaResponseSchema: GenMessage<GetAgentSchemaResponse>;
 
 /**
+ * The request message for `GetPublicForm`.
+ *
+ * @generated from message headlessforms.v1.GetPublicFormRequest
+ */
+export declare type GetPublicFormRequest = Message<"headlessforms.v1.GetPublicFormRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetPublicFormRequest.
+ * Use `create(GetPublicFormRequestSchema)` to create a new message.
+ */
+export declare const GetPublicFormRequestSchema: GenMessage<GetPublicFormRequest>;
+
+/**
+ * The response message for `GetPublicForm`.
+ *
+ * @generated from message headlessforms.v1.GetPublicFormResponse
+ */
+export declare type GetPublicFormResponse = Message<"headlessforms.v1.GetPublicFormResponse"> & {
+  /**
+   * The form.
+   *
+   * @generated from field: headlessforms.v1.PublicForm form = 1;
+   */
+  form?: PublicForm | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetPublicFormResponse.
+ * Use `create(GetPublicFormResponseSchema)` to create a new message.
+ */
+export declare const GetPublicFormResponseSchema: GenMessage<GetPublicFormResponse>;
+
+/**
+ * A published form as anybody may read it.
+ *
+ * @generated from message headlessforms.v1.PublicForm
+ */
+export declare type PublicForm = Message<"headlessforms.v1.PublicForm"> & {
+  /**
+   * `form_…`
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The version that submissions now answer.
+   *
+   * @generated from field: string version_id = 2;
+   */
+  versionId: string;
+
+  /**
+   * The number of that version.
+   *
+   * @generated from field: int32 version = 3;
+   */
+  version: number;
+
+  /**
+   * The checksum of that version.
+   *
+   * @generated from field: string checksum = 4;
+   */
+  checksum: string;
+
+  /**
+   * Whether the form takes submissions now.
+   *
+   * @generated from field: bool open = 5;
+   */
+  open: boolean;
+
+  /**
+   * What it asks: names, texts in all languages, fields with their conditions and limits, and of the settings
+   * `submit_label`, `success_message`, `redirect_url`, `closes_at`, `locale`, `theme` and `review`. Without `delivery`,
+   * hints for agents and the fields that only agents answer; conditions on those are decided. Fields whose
+   * `answered_by` is `HUMAN` are answered on the hosted page only. Hidden fields are not shown to people, but they are
+   * here, with their defaults.
+   *
+   * @generated from field: headlessforms.v1.FormDefinition definition = 6;
+   */
+  definition?: FormDefinition | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.PublicForm.
+ * Use `create(PublicFormSchema)` to create a new message.
+ */
+export declare const PublicFormSchema: GenMessage<PublicForm>;
+
+/**
  * The request message for `GetAnswersSchema`.
  *
  * @generated from message headlessforms.v1.GetAnswersSchemaRequest
@@ -1761,6 +1860,19 @@ export declare const FormsService: GenService<{
     methodKind: "unary";
     input: typeof GetAgentSchemaRequestSchema;
     output: typeof GetAgentSchemaResponseSchema;
+  },
+  /**
+   * Reads what a published form asks, for a page of somebody's own that shows it. Needs no key.
+   *
+   * Fails with `NOT_FOUND` unless the form is published and has a page of its own, with `FAILED_PRECONDITION` if it is
+   * archived, and with `PERMISSION_DENIED` for pages of an origin that may not post to it.
+   *
+   * @generated from rpc headlessforms.v1.FormsService.GetPublicForm
+   */
+  getPublicForm: {
+    methodKind: "unary";
+    input: typeof GetPublicFormRequestSchema;
+    output: typeof GetPublicFormResponseSchema;
   },
   /**
    * Generates a schema of the answers to one version of a form, from which clients get types.

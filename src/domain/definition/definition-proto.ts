@@ -24,6 +24,7 @@ import { MAX_DEPTH } from '../json/json-problems.ts';
 import { memoize } from '../memoize.ts';
 import type { FormDefinition } from './definition.ts';
 import { jsonNameOf, jsonNamesOfChoices, keyOf, wordOf } from './definition-path.ts';
+import type { PublicDefinition } from './public-definition.ts';
 
 /**
  * Returns the JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
@@ -36,7 +37,7 @@ export function definitionFromMessage(message: pb.FormDefinition): unknown {
 }
 
 /** The typed message of a checked definition; `definitionFromMessage` and the check give it back unchanged. */
-export function definitionToMessage(definition: FormDefinition): pb.FormDefinition {
+export function definitionToMessage(definition: FormDefinition | PublicDefinition): pb.FormDefinition {
   return create(pb.FormDefinitionSchema, initOf(pb.FormDefinitionSchema, definition));
 }
 

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { type Access, policyOf } from '../../domain/methods.ts';
 import type { Operation, Route } from '../route.ts';
 import { formExamples, requestExamples } from './examples.ts';
@@ -57,6 +58,10 @@ function operationOf(path: string, operation: Operation, access: Access, schemas
         content: replyOf(operation, schemas),
       },
       ...(operation.forms && status === 201 ? { 303: sentOn(operation) } : {}),
+      ...(operation.checked && { 200: checkedReply(operation, operation.checked, schemas) }),
+      ...(operation.notModified && {
+        304: { description: 'As `If-None-Match` says', headers: replyHeaders(304, operation) },
+      }),
       ...errorReplies(path, operation, schemas),
     },
   };
@@ -66,6 +71,14 @@ function sentOn(operation: Operation): object {
   return {
     description: 'Where the HTML form sends its user',
     headers: replyHeaders(303, operation),
+  };
+}
+
+function checkedReply(operation: Operation, reply: z.ZodType, schemas: Schemas): object {
+  return {
+    description: 'With `check=true`: the answers would be accepted',
+    headers: replyHeaders(200, operation),
+    content: { 'application/json': { schema: schemas.output(reply) } },
   };
 }
 

@@ -23,12 +23,13 @@ export function errorReplies(path: string, operation: Operation, schemas: Schema
 }
 
 /** The headers of a reply with this status. */
-export function replyHeaders(status: number, { rpc, replyTypes }: Operation): object {
+export function replyHeaders(status: number, { rpc, replyTypes, notModified }: Operation): object {
   const names: HeaderName[] = [
     'X-Request-Id',
     ...(rpc === undefined ? [] : (['RateLimit', 'RateLimit-Policy'] as const)),
     ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
     ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+    ...(notModified && status < 400 ? (['ETag', 'Cache-Control'] as const) : []),
     ...(status === 303 ? (['Location'] as const) : []),
     ...(status === 200 && isFile(replyTypes) ? (['Content-Disposition'] as const) : []),
   ];
@@ -46,6 +47,8 @@ export const headers = {
   'RateLimit-Policy': header('The limit of calls: `"name";q=10;w=60`.'),
   'Retry-After': header('When to call again, in seconds.', true),
   'WWW-Authenticate': header('What the key lacks: `Bearer error="insufficient_scope", scope="…"`.'),
+  ETag: header('What `If-None-Match` takes.', true),
+  'Cache-Control': header('How long the reply may be kept.', true),
   Location: header('The next page of the person who posted the form.', true),
   'Content-Disposition': header('The name to save the file under.', true),
 };

@@ -17,9 +17,9 @@ import { readJson } from '../../http/body.ts';
 import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
-import { customRoute, type Route, tagged } from '../route.ts';
+import { customRoute, type Route, readQuery, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
+import { flag, idempotencyKey, idempotencyKeyOf, jsonObject, okReply } from '../schemas.ts';
 import { acceptFormPost } from './html-form.ts';
 
 const { method: rpcs } = SubmissionsService;
@@ -56,6 +56,12 @@ const acceptedReply = z
   .meta({ id: 'Accepted' });
 
 const submitting = {
+  query: z.object({
+    check: flag(
+      'Whether to check the answers only: 200 if they would be accepted, else the same errors. Nothing is stored.',
+    ),
+  }),
+  checked: okReply,
   headers: { 'Idempotency-Key': idempotencyKey },
   body: submissionBody,
   status: 201,
@@ -71,7 +77,7 @@ export const submitRoutes: Route[] = tagged('Submissions', [
     forms: formTypes,
     errors: [401, 409, 410],
     handle: (context) =>
-      isFormPost(context.request)
+      isFormPost(context.request) && !isCheck(context)
         ? acceptFormPost(context)
         : acceptJson(context, rpcs.createSubmission, rpcs.checkAnswers),
   }),
@@ -120,8 +126,21 @@ async function acceptJson(
     throw contentError([...own, ...violations.map(violationFromMessage)], value);
   }
   const { answers, source = '' } = body.data;
+  if (isCheck(context)) {
+    const { violations } = await context.call(check, { formId, answers });
+    if (violations.length > 0) throw contentError(violations.map(violationFromMessage), value);
+    sendJson(response, 200, { ok: true });
+    return;
+  }
   const { submissionId } = await context.call(create, { formId, answers, source, idempotencyKey: key });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
+}
+
+/** Whether a request asks only if the answers would be accepted. */
+function isCheck({ request }: RouteContext): boolean {
+  const { check } = request.query;
+  // Parameters that are unknown are ignored, as ever on these routes.
+  return check !== undefined && readQuery({ query: { check } }, submitting.query).check;
 }
 
 /** The answers of a body that has other problems. */

@@ -107,12 +107,17 @@ export function refuseIfClosed(form: PublishedForm, now: number): void {
     case 'open':
       return;
     case 'archived':
-      throw failed(Reason.ARCHIVED, 'This form is archived');
+      throw archived();
     case 'closed':
     case 'ended':
     case 'full':
       throw closed();
   }
+}
+
+/** The failure of a form that was ended. */
+export function archived(): ConnectError {
+  return failed(Reason.ARCHIVED, 'This form is archived');
 }
 
 /** The failure of a form that takes no more submissions, but may again. */
@@ -190,8 +195,8 @@ export function createFormReader({ database, now, hidden }: FormReaderOptions): 
     async fetchMethod(versionId) {
       const row = await findVersion(database, versionId);
       if (row === null) throw new TypeError(`There is no version ${versionId}`);
-      const { id, formId, number, definition } = row;
-      return { id, formId, number, ...compileForm(definition) };
+      const { id, formId, number, checksum, definition } = row;
+      return { id, formId, number, checksum, ...compileForm(definition) };
     },
   });
   const version = async (versionId: string) => versions.get(versionId) ?? versions.forceFetch(versionId);
@@ -234,7 +239,7 @@ type LiveForm = Omit<FormState, 'currentVersionId'> & {
   version: LiveVersion | null;
 };
 
-export type LiveVersion = CompiledForm & { id: string; formId: string; number: number };
+export type LiveVersion = CompiledForm & { id: string; formId: string; number: number; checksum: string };
 
 /** `hidden` is a form that is not found. */
 export type FormReaderOptions = { database: Database; now: () => number; hidden?: string | undefined };

@@ -7,12 +7,14 @@ import {
   type FormSchema,
   FormStatus,
   type FormVersionSchema,
+  type PublicFormSchema,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { agentSchema } from '../../domain/answers/agent-schema.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { sampleAnswers } from '../../domain/answers/json-schema.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
+import { publicDefinition } from '../../domain/definition/public-definition.ts';
 import { type Share, shareOf } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
@@ -20,6 +22,7 @@ import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
 import type { VersionSummary } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
+import type { PublishedForm } from './form-access.ts';
 
 /** A form as callers with these scopes see it; lists leave the definition out. */
 export function formToMessage(
@@ -58,6 +61,16 @@ export function formToStranger(
 ): MessageInitShape<typeof FormSchema> {
   const { delivery: _, ...described } = definitionToMessage(definition);
   return { id, name, slug, currentVersionId: currentVersionId ?? '', definition: described };
+}
+
+/** A published form as anybody may read it. */
+export function publicFormToMessage(
+  { id, version }: PublishedForm,
+  { open }: { open: boolean },
+): MessageInitShape<typeof PublicFormSchema> {
+  const { id: versionId, number, checksum } = version;
+  const definition = definitionToMessage(publicDefinition(version.definition));
+  return { id, versionId, version: number, checksum, open, definition };
 }
 
 /** The URL of a webhook may hold a secret: who may not read webhooks gets its host alone. */

@@ -8,6 +8,7 @@ import type {
 import { changesBetween, refusedBy } from '../../domain/contracts/changes.ts';
 import { type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
+import { hasPublicPage } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
@@ -25,12 +26,21 @@ import { replayFirst, secretInContent } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
+import { checkOrigin } from '../submissions/submission-request.ts';
 import { activationMethods, creatorOf } from './activation.ts';
 import { withAffected } from './affected.ts';
 import { applyForm } from './apply.ts';
-import { changeableForm, definitionInUse, projectForm, requireRight } from './form-access.ts';
+import {
+  archived,
+  availabilityOf,
+  changeableForm,
+  definitionInUse,
+  projectForm,
+  publishedForm,
+  requireRight,
+} from './form-access.ts';
 import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
-import { formToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
+import { formToMessage, publicFormToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
 import { keptUrlOf, publishFormVersion, refuseUnlessPublished } from './publishing.ts';
 import { schemaMethods } from './schemas.ts';
@@ -51,6 +61,16 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       const form = await projectForm(database, caller, formId);
       const definition = await definitionInUse(database, form);
       return { form: sharedFormToMessage(context, form, definition, caller.scopes) };
+    },
+
+    async getPublicForm({ formId }, call) {
+      const form = await publishedForm(context.forms, formId);
+      const { version, status } = form;
+      const { definition } = version;
+      if (!hasPublicPage(definition)) throw notFound('form');
+      checkOrigin(call.requestHeader, definition.settings.allowedOrigins, settings);
+      if (status === 'archived') throw archived();
+      return { form: publicFormToMessage(form, { open: availabilityOf(form, now()) === 'open' }) };
     },
 
     async listForms(request, call) {

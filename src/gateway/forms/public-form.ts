@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { FormsService, PublicFormSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { definitionSchema } from '../../domain/definition/definition.ts';
+import { publicSettingNames } from '../../domain/definition/public-definition.ts';
+import { settingsSchema } from '../../domain/definition/settings.ts';
+import { fieldSchema } from '../../domain/fields/field.ts';
+import { sendJson } from '../../http/reply.ts';
+import { from, present, shape } from '../../http/shape.ts';
+import { customRoute, type Route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
+import { definitionOf, formId } from './schemas.ts';
+
+const { getPublicForm } = FormsService.method;
+
+const version = shape(PublicFormSchema, '', {
+  id: from('version_id', z.string()),
+  number: from('version', z.int()),
+  checksum: z.string().describe('SHA-256 of the whole definition’s canonical JSON, in hex.'),
+});
+
+const field = fieldSchema.safeExtend({
+  hosted_only: z
+    .literal(true)
+    .exactOptional()
+    .describe('Only a person may answer it, on the hosted page: submissions of own pages can’t hold it.'),
+});
+
+const publicSettings = settingsSchema.pick({
+  submitLabel: true,
+  successMessage: true,
+  redirectUrl: true,
+  closesAt: true,
+  locale: true,
+  theme: true,
+  review: true,
+} satisfies Record<(typeof publicSettingNames)[number], true>);
+
+const publicForm = z
+  .object({
+    id: formId,
+    version: version.schema,
+    open: z.boolean().describe('Whether the form takes submissions now.'),
+    ...definitionSchema.pick({ name: true, slug: true, description: true, pages: true, translations: true })
+      .shape,
+    fields: z.array(field),
+    settings: publicSettings,
+  })
+  .meta({ id: 'PublicForm', description: 'A published form, as anybody may read it.' });
+
+const reply = z.object({ form: publicForm });
+
+/** The route that own pages read a form by. */
+export const publicFormRoutes: Route[] = tagged('Forms', [
+  customRoute('get', '/api/forms/:id', getPublicForm, {
+    summary: 'What a published form asks, for a page of one’s own',
+    headers: { 'If-None-Match': z.string().exactOptional().describe('The `ETag` of a reply before.') },
+    errors: [410],
+    notModified: true,
+    reply,
+    handle: sendPublicForm,
+  }),
+]);
+
+async function sendPublicForm(context: RouteContext): Promise<void> {
+  const { id, request, response } = context;
+  const { form: message } = await context.call(getPublicForm, { formId: id });
+  const { open, definition } = present(message);
+  const { fields, settings = {}, ...texts } = definitionOf(definition);
+  const shown = new Set<string>(publicSettingNames);
+  const form: z.input<typeof publicForm> = {
+    id,
+    version: version.of(message),
+    open,
+    ...texts,
+    fields: fields.map((each) => ({
+      ...each,
+      ...(each.answeredBy === 'human' && { hosted_only: true as const }),
+    })),
+    settings: Object.fromEntries(Object.entries(settings).filter(([name]) => shown.has(name))),
+  };
+  const body = { form } satisfies z.input<typeof reply>;
+  const etag = createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, ETAG_LENGTH);
+  response.setHeader('etag', `"${etag}"`);
+  response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`);
+  // Which origins may read it depends on the form.
+  response.vary('origin');
+  if (isNamed(etag, request.headers['if-none-match'])) response.status(304).end();
+  else sendJson(response, 200, body);
+}
+
+/** Express's `fresh` would heed `Cache-Control: no-cache`, which `fetch` adds to requests with `If-None-Match`. */
+function isNamed(etag: string, header = ''): boolean {
+  return header.split(',').some((tag) => tag.trim() === '*' || tag.includes(`"${etag}"`));
+}
+
+/** 132 bits. */
+const ETAG_LENGTH = 22;
+
+/** How long browsers and proxies may show a form that has changed. */
+const MAX_AGE_SECONDS = 60;
