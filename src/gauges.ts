@@ -4,7 +4,7 @@ import type { Config } from './config.ts';
 import type { Services } from './services/index.ts';
 import type { DiskSpaceWatch } from './services/limits/disk-space.ts';
 import type { Database } from './store/database/database.ts';
-import { readQueueState } from './store/deliveries/due-work.ts';
+import { readQueueState } from './store/deliveries/delivery-queue-table.ts';
 import { readRemovalState } from './store/removal/removals.ts';
 import type { SubmissionWriter } from './store/submissions/submission-writer.ts';
 import type { Metrics } from './telemetry/metrics.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createResealing } from '../../src/delivery/sweeps/resealing.ts';
+import { createResealing } from '../../src/delivery/sweeps/sweeps.ts';
 import { newSessionId } from '../../src/domain/ids.ts';
 import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';

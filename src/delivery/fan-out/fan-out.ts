@@ -1,11 +1,21 @@
+import { LRUCache } from 'lru-cache';
+import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import type { MailKind } from '../../domain/delivery/mails.ts';
+import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
-import { newId, smallestIdAt } from '../../domain/ids.ts';
+import { demoFormId, isKeyless, newId, smallestIdAt } from '../../domain/ids.ts';
 import { isDataError, splitBatch } from '../../store/database/faults.ts';
 import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/delivery-inserts.ts';
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
-import { MakingFailed, making } from '../mail/compose.ts';
+import { type Form, listFormsById } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
+import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { MakingFailed, making, type QueuedMail } from '../mail/compose.ts';
+import { isOwnerConfirmed, recipientsOf } from '../mail/recipients.ts';
+import { autoresponseAddress } from '../mail/submission-mails.ts';
+import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from '../worker/watermark.ts';
-import { createContextReader, type FanOutOptions, mailsFor } from './mails.ts';
 
 /**
  * Makes what turns waiting events into mails, one for each address; their deliveries to webhooks were queued
@@ -95,3 +105,139 @@ function firstOncePerDay(mails: NewMail[]): NewMail[] {
     return !seen.has(key) && seen.add(key);
   });
 }
+
+/** The mails that an event causes: to whom which kind goes. They are written when they are sent. */
+function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
+  const form = context.forms.get(event.formId);
+  if (form === undefined) return [];
+  return wantedBy(options, event, form, context).map(({ kind, to, isOnceADay = false, ...facts }) => ({
+    id: newId('dlv', options.now()),
+    eventId: event.id,
+    projectId: event.projectId,
+    formId: event.formId,
+    keyless: isKeyless(form),
+    kind,
+    receiver: addressKey(to),
+    mail: { to, eventId: null, ...facts } satisfies QueuedMail,
+    delaySeconds: options.settings.schedule[0] ?? 0,
+    // By whichever of the mailbox's addresses.
+    ...(isOnceADay && { oncePerDay: mailboxOf(to) }),
+  }));
+}
+
+function wantedBy(
+  { settings }: FanOutOptions,
+  event: StoredEvent,
+  form: Form,
+  context: FanOutContext,
+): WantedMail[] {
+  const { mails } = effectsOf(event.type);
+  const askEach = (kind: MailKind, addresses: string[]) =>
+    addresses.map((to) => ({ kind, to, countedAs: event.id }));
+  switch (mails) {
+    case 'submission':
+      return wantedBySubmission(settings, event, form, context);
+    case 'confirmation':
+      return form.ownerEmail === null ? [] : askEach(mails, [form.ownerEmail]);
+    case 'owner_change':
+      return askEach(mails, addressesOf(event.body));
+    case 'owner_changed':
+      return addressesOf(event.body).map((to) => ({ kind: mails, to }));
+    case 'recipient_confirmation': {
+      const own = context.recipients.filter(({ formId }) => formId === form.id);
+      const confirmed = new Set(own.map(({ address }) => address));
+      const open = addressesOf(event.body).filter((address) => !confirmed.has(addressKey(address)));
+      return askEach(mails, open);
+    }
+    case 'none':
+      return [];
+    default:
+      return mails satisfies never;
+  }
+}
+
+function wantedBySubmission(
+  settings: FanOutOptions['settings'],
+  { body }: StoredEvent,
+  form: Form,
+  context: FanOutContext,
+): WantedMail[] {
+  const delivery = currentDelivery(form, context);
+  if (delivery?.type !== 'email') return [];
+  // Until the owner of a form made without a key confirms, answers wait, and a notice says so.
+  if (isKeyless(form) && !isOwnerConfirmed(form, settings)) {
+    const to = form.ownerEmail;
+    return to === null
+      ? []
+      : [
+          { kind: 'owner', to },
+          { kind: 'notice', to, isOnceADay: true },
+        ];
+  }
+  const owners: WantedMail[] =
+    form.id === demoFormId
+      ? [{ kind: 'demo', to: settings.operatorEmail ?? settings.mailFrom }]
+      : recipientsOf(settings, form, delivery, context.recipients).map(({ to }) => ({ kind: 'owner', to }));
+  const answerer = autoresponseAddress(delivery, body);
+  return answerer === undefined
+    ? owners
+    : [...owners, { kind: 'autoresponse', to: answerer, isOnceADay: true }];
+}
+
+/**
+ * Makes what reads, in a few queries, everything that it takes to decide on the mails of a batch of events, just for
+ * the events that cause some.
+ */
+function createContextReader({ database }: FanOutOptions): (events: StoredEvent[]) => Promise<FanOutContext> {
+  /** Published versions never change, so that only their number is bounded. */
+  const known = new LRUCache<string, FormDefinition>({
+    max: MAX_VERSIONS,
+    fetchMethod: async (versionId) => (await findVersion(database, versionId))?.definition,
+  });
+
+  return async (events) => {
+    const forms = await listFormsById(database, [...new Set(events.map(({ formId }) => formId))]);
+    const definitions = new Map<string, FormDefinition>();
+    for (const { id, currentVersionId } of forms) {
+      const definition = currentVersionId === null ? undefined : await known.fetch(currentVersionId);
+      if (definition !== undefined) definitions.set(id, definition);
+    }
+    const context = { forms: new Map(forms.map((form) => [form.id, form])), definitions };
+    const mailed = new Set(
+      events.filter((event) => mayCauseMail(event, context)).map(({ formId }) => formId),
+    );
+    return {
+      ...context,
+      recipients: mailed.size === 0 ? [] : await listConfirmedRecipients(database, [...mailed]),
+    };
+  };
+}
+
+const MAX_VERSIONS = 1000;
+
+/** Most events cause none: where answers go to webhooks, nothing is read for mails. */
+function mayCauseMail({ type, formId }: StoredEvent, context: Omit<FanOutContext, 'recipients'>): boolean {
+  const { mails } = effectsOf(type);
+  if (mails !== 'submission') return mails !== 'none';
+  return currentDelivery({ id: formId }, context)?.type === 'email';
+}
+
+/** Where the answers to a form go now, whichever version was answered. */
+function currentDelivery({ id }: Pick<Form, 'id'>, { definitions }: Pick<FanOutContext, 'definitions'>) {
+  return definitions.get(id)?.delivery;
+}
+
+type WantedMail = { kind: MailKind; to: string; isOnceADay?: boolean } & Pick<QueuedMail, 'countedAs'>;
+
+/** What fan-out needs. */
+type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now' | 'log'>;
+
+/** What the mails of a batch of events depend on. */
+type FanOutContext = {
+  /** By id. */
+  forms: Map<string, Form>;
+  /** The current ones, by form. */
+  definitions: Map<string, FormDefinition>;
+  /** The further addresses that have confirmed. */
+  recipients: ConfirmedRecipient[];
+};

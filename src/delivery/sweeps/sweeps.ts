@@ -1,3 +1,4 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { systemEntry } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
@@ -10,6 +11,7 @@ import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-remov
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { removeIdleQuestions } from '../../store/forms/questions.ts';
 import { removeDueFiles, removeOutdated } from '../../store/removal/removals.ts';
+import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import {
   removeExpiredSessions,
   removeVisitorsSessions,
@@ -25,7 +27,6 @@ import { removeUnclaimedUploads } from '../../store/uploads.ts';
 import { purgeCallbackOrigins, purgeDeletedWebhooks } from '../../store/webhooks/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
-import { createResealing, type ResealingOptions } from './resealing.ts';
 
 /**
  * Makes what expires and removes rows in the background: `expireSessions` stores the events of sessions
@@ -216,3 +217,48 @@ export type SweepOptions = Pick<
   DeliveryOptions,
   'database' | 'auditWriter' | 'settings' | 'now' | 'removeUpload' | 'log' | 'onEvents' | 'metrics'
 >;
+
+/**
+ * Makes the work that seals all stored secrets anew after SECRET_KEY was changed, a group a run. A run returns
+ * whether there is more; at the end it is logged that SECRET_KEY_PREVIOUS may go.
+ */
+export function createResealing({ database, secrets, log }: ResealingOptions): () => Promise<boolean> {
+  const tables = [...sealedTables];
+  let after = '';
+  let resealed = 0;
+  let unreadable = 0;
+
+  return async () => {
+    const [table] = tables;
+    if (table === undefined) return false;
+    // The embedded database answers within the turn: without this, nothing else would run until the end.
+    await yieldToEventLoop();
+    const group = await database.transaction((tx) =>
+      resealGroup(tx, secrets, { table, after, limit: GROUP }),
+    );
+    resealed += group.resealed;
+    unreadable += group.unreadable;
+    after = group.next ?? '';
+    if (group.next !== null) return true;
+    tables.shift();
+    if (tables.length > 0) return true;
+
+    await resealKeyCheck(database, secrets);
+    if (unreadable > 0) {
+      log.error(
+        { unreadable },
+        "Some stored secrets open with neither SECRET_KEY nor SECRET_KEY_PREVIOUS; their webhooks can't be signed.",
+      );
+    }
+    log.info(
+      { resealed },
+      'All stored secrets are sealed with SECRET_KEY. SECRET_KEY_PREVIOUS is needed for links in mails alone.',
+    );
+    return false;
+  };
+}
+
+/** Rows of one transaction: some milliseconds of work. */
+const GROUP = 200;
+
+type ResealingOptions = Pick<DeliveryOptions, 'database' | 'secrets' | 'log'>;

@@ -1,7 +1,6 @@
 import { answersFile, type VersionToDescribe } from './answers-file.ts';
-import { descriptorSet } from './descriptor-set.ts';
+import { descriptorSet, protoSource } from './descriptor-set.ts';
 import { versionSchema } from './json-schema.ts';
-import { protoSource } from './proto-source.ts';
 import { typeScriptSource } from './typescript.ts';
 
 /** What a version's answers are, in each format. */

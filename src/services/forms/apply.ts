@@ -18,12 +18,11 @@ import { findDefinitionWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
-import { withAffected } from './affected.ts';
 import { projectForm, requireRight } from './form-access.ts';
 import { readFormKey } from './form-keys.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, newVersion, readDefinition } from './form-rows.ts';
-import { keptUrlOf, type Published, publishNext } from './publishing.ts';
+import { keptUrlOf, type Published, publishNext, withAffected } from './publishing.ts';
 
 /**
  * Brings the form with a key to a definition. The form is locked before it is read, and the project if there is no such

@@ -28,7 +28,6 @@ import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { activationMethods, creatorOf } from './activation.ts';
-import { withAffected } from './affected.ts';
 import { applyForm } from './apply.ts';
 import {
   archived,
@@ -42,7 +41,7 @@ import {
 import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
 import { formToMessage, publicFormToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
-import { keptUrlOf, publishFormVersion, refuseUnlessPublished } from './publishing.ts';
+import { keptUrlOf, publishFormVersion, refuseUnlessPublished, withAffected } from './publishing.ts';
 import { schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */

@@ -1,13 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
+import type { DefinitionChangeSchema } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { changeToMessage } from '../../domain/contracts/change-proto.ts';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
+import { fieldsNamedIn } from '../../domain/events/template.ts';
 import { isKeyless } from '../../domain/ids.ts';
-import { callerOf } from '../../rpc/context.ts';
-import type { Transaction } from '../../store/database/database.ts';
+import { holds } from '../../domain/scopes.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
 import { type Form, findFormState, lockForm } from '../../store/forms/forms.ts';
 import {
@@ -16,11 +21,11 @@ import {
   publishVersion,
   type Version,
 } from '../../store/forms/versions.ts';
-import { findDefinitionWebhook } from '../../store/webhooks/webhooks.ts';
+import { countOpenSessions } from '../../store/sessions/sessions.ts';
+import { findDefinitionWebhook, listTemplates } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { replayFirst, secretInContent } from '../idempotency.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
-import { withAffected } from './affected.ts';
 import { changeableForm, definitionInUse, requireRight } from './form-access.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newVersion, readDefinition } from './form-rows.ts';
@@ -201,3 +206,41 @@ type NextDefinition = {
 
 /** `webhookSecret` is empty unless a secret was made. */
 export type Published = { version: Version; webhookSecret: string; changes: readonly DefinitionChange[] };
+
+/** The messages of changes, with who relies now on the fields that they are about, as far as the caller may know. */
+export async function withAffected(
+  db: Queries,
+  { scopes }: Pick<Caller, 'scopes'>,
+  form: Form,
+  changes: readonly DefinitionChange[],
+): Promise<MessageInitShape<typeof DefinitionChangeSchema>[]> {
+  if (changes.every(({ breaks }) => breaks.length === 0)) return changes.map(changeToMessage);
+  const openByField = await openSessionsByField(db, form.id);
+  const templates = (await listTemplates(db, form)).map(({ id, template }) => ({
+    id,
+    fields: fieldsNamedIn(template),
+  }));
+  const maySee = holds(scopes, 'webhooks:read');
+  return changes.map((change) => {
+    const [, fieldId = ''] = /^fields\.(.+)$/.exec(change.path) ?? [];
+    const naming = change.breaks.includes('webhooks')
+      ? templates.filter(({ fields }) => fields.has(fieldId))
+      : [];
+    return {
+      ...changeToMessage(change),
+      openSessions: change.breaks.length === 0 ? 0 : (openByField.get(fieldId) ?? 0),
+      webhooks: naming.length,
+      webhookIds: maySee ? naming.map(({ id }) => id) : [],
+    };
+  });
+}
+
+/** How many open sessions ask each field, by the versions that they keep. */
+async function openSessionsByField(db: Queries, formId: string): Promise<Map<string, number>> {
+  const byField = new Map<string, number>();
+  for (const { versionId, count } of await countOpenSessions(db, formId)) {
+    const version = await findVersion(db, versionId);
+    for (const { id } of version?.definition.fields ?? []) byField.set(id, (byField.get(id) ?? 0) + count);
+  }
+  return byField;
+}

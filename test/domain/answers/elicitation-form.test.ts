@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { elicitationForm } from '../../../src/domain/answers/elicitation-form.ts';
+import { elicitationForm } from '../../../src/domain/answers/agent-schema.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 
 describe('elicitationForm', () => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
-import { patternProblems } from '../../../domain/definition/pattern-rules.ts';
+import { patternProblems } from '../../../domain/definition/definition-rules.ts';
 import { SecretBox } from '../../../domain/secrets/secret-key.ts';
 import { findSecretKey, requireKeyOf } from '../../../secret-key.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
