@@ -98,6 +98,14 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
    * @generated from field: headlessforms.v1.SessionContext context = 11;
    */
   context?: SessionContext | undefined;
+
+  /**
+   * The ids of the answers that are personal or secret, by the version that was answered. Set where one submission or
+   * session is read; exports mark them, too.
+   *
+   * @generated from field: repeated string personal = 13;
+   */
+  personal: string[];
 };
 
 /**

@@ -33,6 +33,13 @@ export const submission = shape(SubmissionSchema, 'Submission', {
     ({ context }: Submission) => context && contextToJson(context),
     contextSchema.exactOptional().describe('What the person was shown; where one submission is read.'),
   ),
+  personal: from(
+    ({ personal }) => (personal.length > 0 ? personal : undefined),
+    z
+      .array(z.string())
+      .exactOptional()
+      .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
+  ),
   provenance: from(
     readProvenance,
     provenance

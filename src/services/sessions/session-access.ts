@@ -24,7 +24,7 @@ import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-access.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { provenanceToMessage, submissionWithContext } from '../submissions/submission-proto.ts';
+import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions/submission-proto.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
@@ -189,8 +189,15 @@ export async function readReply(context: ServiceContext, call: HandlerContext, s
   if (id === null || !holds(scopes, 'submissions:read')) return { session: message };
   const submission = await findSubmission(context.database, projectId, id);
   if (submission === null) return { session: message };
-  context.audit.note(call, { action: 'submission.read', resource: id, formId: form.id });
-  return { session: message, submission: submissionWithContext(submission, session) };
+  const { definition } = await context.forms.version(submission.versionId);
+  const whole = wholeSubmission(submission, session, definition);
+  context.audit.note(call, {
+    action: 'submission.read',
+    resource: id,
+    formId: form.id,
+    ...readDetail(whole),
+  });
+  return { session: message, submission: whole };
 }
 
 /** How a session ended, in messages. */

@@ -10,7 +10,7 @@ import { type AskedField, listAskedFields } from '../../store/forms/versions.ts'
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
-import { type SubmissionRow, submissionToJson } from './submission-proto.ts';
+import { personalIn, type SubmissionRow, submissionToJson } from './submission-proto.ts';
 
 /**
  * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
@@ -56,7 +56,7 @@ async function formatterOf(
   { formId, format }: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
   fields: readonly AskedField[],
 ): Promise<ExportFormatter> {
-  if (format === ExportFormat.NDJSON) return ndjsonFormat();
+  if (format === ExportFormat.NDJSON) return ndjsonFormat(fields);
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
@@ -78,12 +78,16 @@ const FIRST_ROWS = 20;
 const MAX_ROWS = 150;
 const PAGE_BYTES = 128 * 1024;
 
-/** An export as one JSON object a line, in the shape of the REST submission. */
-export function ndjsonFormat(): ExportFormatter {
+/** An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context. */
+export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
+  const line = (row: SubmissionRow) => {
+    const personal = personalIn(row.answers, fields);
+    return JSON.stringify({ ...submissionToJson(row), ...(personal.length > 0 && { personal }) });
+  };
   return {
     name: 'ndjson',
     head: '',
-    lines: (rows) => rows.map((row) => `${JSON.stringify(submissionToJson(row))}\n`).join(''),
+    lines: (rows) => rows.map((row) => `${line(row)}\n`).join(''),
   };
 }
 

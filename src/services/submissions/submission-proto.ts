@@ -9,6 +9,7 @@ import {
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
@@ -33,13 +34,31 @@ export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof
   };
 }
 
-/** A stored submission as it is read alone, with what its person was shown. */
-export function submissionWithContext(
+/** A stored submission as it is read alone: with what its person was shown, and which answers are personal. */
+export function wholeSubmission(
   row: SubmissionRow,
   session: Pick<Session, 'context'> | null,
-): MessageInitShape<typeof SubmissionSchema> {
+  { fields }: Pick<FormDefinition, 'fields'>,
+): MessageInitShape<typeof SubmissionSchema> & { personal: string[] } {
   const context = session?.context ?? null;
-  return { ...submissionToMessage(row), ...(context !== null && { context: contextToMessage(context) }) };
+  return {
+    ...submissionToMessage(row),
+    personal: personalIn(row.answers, fields),
+    ...(context !== null && { context: contextToMessage(context) }),
+  };
+}
+
+/** The ids of the answers that are personal. */
+export function personalIn(
+  answers: JsonObject,
+  fields: readonly { id: string; personal?: boolean | undefined }[],
+): string[] {
+  return fields.flatMap(({ id, personal }) => (personal === true && Object.hasOwn(answers, id) ? [id] : []));
+}
+
+/** What the audit log says of a read of one submission. */
+export function readDetail({ personal }: { personal: string[] }): { detail?: string } {
+  return personal.length > 0 ? { detail: 'with personal answers' } : {};
 }
 
 /** The status and the times that submissions are asked for by. Throws for a status that this version does not know. */

@@ -28,10 +28,11 @@ import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportForm } from './export.ts';
 import {
+  readDetail,
   submissionRangeOf,
   submissionStatusOf,
   submissionToMessage,
-  submissionWithContext,
+  wholeSubmission,
 } from './submission-proto.ts';
 import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
 
@@ -75,10 +76,12 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
 
     async getSubmission({ submissionId }, call) {
       const submission = await projectSubmission(context, callerOf(call), submissionId);
-      context.audit.note(call, { resource: submissionId, formId: submission.formId });
-      const { sessionId } = submission;
+      const { sessionId, formId, versionId } = submission;
       const session = sessionId === null ? null : await findAnySession(context.database, sessionId);
-      return { submission: submissionWithContext(submission, session) };
+      const { definition } = await context.forms.version(versionId);
+      const whole = wholeSubmission(submission, session, definition);
+      context.audit.note(call, { resource: submissionId, formId, ...readDetail(whole) });
+      return { submission: whole };
     },
 
     /** Lists a form's submissions, newest first. A form of another project is not there. */

@@ -86,7 +86,7 @@ describe('csvFormat', () => {
 
 describe('ndjsonFormat', () => {
   it('writes the REST submission, one a line', () => {
-    const lines = ndjsonFormat()
+    const lines = ndjsonFormat([])
       .lines([row({ a: 'x\ny' }), row({})])
       .split('\n');
 
