@@ -33,6 +33,11 @@ export const EventEntity = defineEntity({
     { name: 'events_by_submission', properties: ['submissionId'], where: 'submission_id is not null' },
     { name: 'events_by_project', properties: ['projectId', 'id'] },
     { name: 'events_by_form', properties: ['formId'], where: 'submission_id is null' },
+    {
+      name: 'events_by_session',
+      properties: ['sessionId'],
+      where: 'session_id is not null and submission_id is null',
+    },
   ],
   triggers: [
     {

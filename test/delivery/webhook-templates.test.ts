@@ -111,10 +111,10 @@ const hostile = `@everyone @here <!channel> <@U1> [x](https://evil.example) <htt
 # head **hostile** _hostile_ ~~x~~ \`x\` www.evil.com ada@evil.com ![i](//evil.example/i.png)
 ${'long '.repeat(400)}`;
 
-/** The templates of docs/webhooks.md, by the chat that they are for. */
-function documented(): Record<string, object> {
+/** The templates of docs/webhooks.md, by the chat that they are for: of answers, or of questions. */
+function documented(of = /^\*\*(\w+)\*\*[^\n]*\n\n```json\n(.*?)\n```/gms): Record<string, object> {
   const text = readFileSync(join(import.meta.dirname, '../../docs/webhooks.md'), 'utf8');
-  const found = text.matchAll(/^\*\*(\w+)\*\*[^\n]*\n\n```json\n(.*?)\n```/gms);
+  const found = text.matchAll(of);
   return Object.fromEntries([...found].map(([, name, json]) => [name, JSON.parse(String(json))]));
 }
 
@@ -172,6 +172,45 @@ describe.each(engines)('webhooks with a template on %s', (engine) => {
       const texts = chats[path.slice(1)]?.texts(JSON.parse(body)) ?? [];
       if (body.includes('Two words')) expect(texts.join()).toMatch(/Ada|Two words/);
       for (const text of texts) if (body.includes('hostile')) expect(text).not.toMatch(active);
+    }
+  });
+
+  it('tells channels of questions, with no link but to the page', async () => {
+    await using service = await startService({ engine });
+    await using receiver = await startReceiver(({ path, body }, response) => {
+      const chat = chats[path.slice(1)];
+      const accepted = chat?.accepts(JSON.parse(body)) === true;
+      const [status, text] = accepted && chat ? chat.answer : [400, 'invalid_payload'];
+      response.writeHead(status).end(text);
+    });
+    const templates = documented(/^\*\*A question in (\w+)\*\*[^\n]*\n\n```json\n(.*?)\n```/gms);
+    expect(Object.keys(templates)).toEqual(Object.keys(chats));
+    const url = new Map<string, string>();
+    for (const [name, template] of Object.entries(templates)) {
+      const hook = { url: `${receiver.url}/${name}`, events: ['session.notified'], template };
+      const { json } = await service.post('/v1/webhooks', hook);
+      for (const message of ['The tests have passed.', hostile.slice(0, 2000)]) {
+        const definition = {
+          name: message === hostile.slice(0, 2000) ? hostile.slice(0, 90) : 'Deploy?',
+          fields: [{ label: 'OK?' }],
+        };
+        const notify = { webhook_id: json.webhook.id, message };
+        const made = await service.post('/v1/sessions', { definition, notify });
+        expect(made.json.error).toBeUndefined();
+        await until(
+          async () => (await service.get(`/v1/sessions/${made.json.session.id}`)).json.session.notify.sent_at,
+        );
+        url.set(made.json.session.id, made.json.session.url);
+      }
+    }
+
+    expect(receiver.received).toHaveLength(8);
+    for (const { path, body } of receiver.received) {
+      const links = [...url.values()].filter((link) => body.includes(link));
+      expect(links).toHaveLength(1);
+      const texts = chats[path.slice(1)]?.texts(JSON.parse(body)) ?? [];
+      for (const text of texts) expect(text.replaceAll(String(links[0]), '')).not.toMatch(active);
+      if (body.includes('passed')) expect(texts.join()).toContain('The tests have passed.');
     }
   });
 

@@ -92,6 +92,21 @@ export async function makeRows({
   // Versions before the questions refuse it.
   const declined = await call('POST', sessions, { context, allow_decline: true }).catch(() => undefined);
   if (declined) await call('POST', `/v1/sessions/${declined.session?.id}/decline`, { reason: 'Not mine' });
+  // Of a hidden form; one waits to remind somebody, one was reported to its asker.
+  const asked = {
+    definition: { name: 'May we?', fields: [{ label: 'May we?', type: 'boolean' }] },
+    context,
+    allow_decline: true,
+    notify: { email: 'asked@example.com', message: 'Please', remind_after: [7200] },
+    callback: { url: `${receiver.url}/ok`, secret: WEBHOOK_SECRET },
+  };
+  // Versions before the notifications refuse it.
+  await call('POST', '/v1/sessions', { ...asked, expires_in: 14_400 }).catch(() => undefined);
+  const refused = await call('POST', '/v1/sessions', asked).catch(() => undefined);
+  if (refused)
+    await call('POST', `/v1/sessions/${refused.session?.id}/decline`, { reason: 'Not now' }).catch(
+      () => undefined,
+    );
   await call('PATCH', `/v1/sessions/${open.session?.id}`, { answers: { message: 'Not yet' } });
 
   await call('POST', '/v1/keys', { name: 'reads', scopes: ['submissions:read'] });

@@ -20,6 +20,7 @@ import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
 import { PlainAudit } from './2026-11-23-plain-audit.ts';
 import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
+import { EventsOfSessions } from './2026-11-24-events-of-sessions.ts';
 import { FieldNumbers } from './2026-11-24-field-numbers.ts';
 import { FormKeys } from './2026-11-24-form-keys.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
@@ -57,4 +58,5 @@ export const migrations = [
   { name: '2026-11-24-field-numbers', class: FieldNumbers },
   { name: '2026-11-24-questions', class: Questions },
   { name: '2026-11-24-form-keys', class: FormKeys },
+  { name: '2026-11-24-events-of-sessions', class: EventsOfSessions },
 ];

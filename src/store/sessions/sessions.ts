@@ -9,6 +9,7 @@ import {
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
+import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { addStoredBytes, subtractKeylessBytes } from '../keyless-storage.ts';
 import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';
 import { type Session, SessionEntity, sessionColumns, statusNow, toSession } from './session-table.ts';
@@ -231,7 +232,7 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
 
 /**
  * Removes up to `limit` of the sessions that ended longer ago than their forms keep submissions, but for visitors', by the
- * time of the database, with what notified of them. Returns how many, by their forms. One statement finds them over all
+ * time of the database, with the events of them and their deliveries. Returns how many, by their forms. One statement finds them over all
  * forms, by an index.
  */
 export async function removeExpiredSessions(db: Queries, limit: number): Promise<RemovedOfForm[]> {
@@ -243,19 +244,19 @@ export async function removeExpiredSessions(db: Queries, limit: number): Promise
            and (submitted_at is not null or expiry_announced_at is not null)
          order by expires_at limit $1 for update skip locked
        ) s where f.retention_days is not null limit $1
-     ) returning form_id, project_id, notify),
-     notices as materialized (
-       select json_array_elements_text(notify->'eventIds') as id from removed where notify is not null
+     ) returning id, form_id, project_id),
+     told as materialized (
+       select id from events where session_id = any(array(select id from removed)) and submission_id is null
      ),
      queued as (
-       delete from delivery_queue
-       where first_lease_until is null and event_id = any(array(select id from notices)) returning id
+       delete from delivery_queue where id = any(array(${pendingWhere('event_id = any(array(select id from told))')}))
+       returning id
      ),
-     logged as (delete from deliveries where event_id = any(array(select id from notices)) returning id),
+     logged as (delete from deliveries where event_id = any(array(select id from told)) returning id),
      attempted as (
        delete from attempts where delivery_id in (select id from queued union all select id from logged)
      ),
-     announced as (delete from events where id = any(array(select id from notices)))
+     announced as (delete from events where id = any(array(select id from told)))
      select form_id, project_id from removed`,
     [limit],
   );
