@@ -58,7 +58,7 @@ export async function rotateSecrets(isConfirmed: boolean, terminal: Terminal): P
   note('  or secrets that it opens. Make a new one with --without-secrets.');
   if (done.webhooks.length === 0) return;
   note('- Whoever has a copy of the database, too, can sign as these webhooks. Change their secrets:');
-  note('  POST /v1/webhooks/:id/rotate');
+  note('  POST /v1/webhooks/:id/rotate-secret');
   printTable([['ID', 'PROJECT', 'HOST'], ...done.webhooks], note);
 }
 
@@ -96,7 +96,7 @@ function keep(file: string, text: string): void {
  *
  * @throws ConnectError while instances run.
  */
-async function sealAnew(context: AdminContext, keys: RotatedKeys): Promise<Rotated> {
+export async function sealAnew(context: AdminContext, keys: RotatedKeys): Promise<Rotated> {
   const { current, previous, next } = keys;
   const { database } = context;
   return database.transaction(async (tx) => {

@@ -7,7 +7,15 @@ import { rush, visit } from './visitors.ts';
 
 /** Keys, owners and visitors, who act at random until the days end. */
 export const act: Actors = async (world) => {
-  const town: Town = { world, beganAt: world.now(), forms: [], hooks: [], submissions: [], people: [] };
+  const town: Town = {
+    world,
+    beganAt: world.now(),
+    forms: [],
+    hooks: [],
+    submissions: [],
+    people: [],
+    ended: [],
+  };
   const random = (name: string) => world.random.fork(name);
   const visitors = Array.from({ length: VISITORS }, (_, index) => `visitor ${index + 1}`);
   await Promise.all([

@@ -127,9 +127,9 @@ export async function replayMails(town: Town, actor: string, random: Random): Pr
   });
 }
 
-/** A key that makes other keys and revokes them. */
+/** A key that makes other keys, which make some, and revokes them; all are tried again then. */
 export async function rotateKeys(town: Town, actor: string, random: Random): Promise<void> {
-  await again(town, random, 2, async () => {
+  await again(town, random, 3, async () => {
     const made = await insist(
       town,
       { actor, operation: 'make key', random },
@@ -137,15 +137,27 @@ export async function rotateKeys(town: Town, actor: string, random: Random): Pro
         method: 'POST',
         path: '/v1/keys',
         headers: newKey(random),
-        body: { name: random.text(6), scopes: ['forms:read', 'submissions:read'] },
+        body: { name: random.text(6), scopes: ['forms:read', 'submissions:read', 'keys:write'] },
       },
     );
     if (made?.status !== 201) return;
     const { secret, key } = made.json;
-    await town.world.call(actor, 'read by key', { method: 'GET', path: '/v1/forms', key: secret });
+    const child = await town.world.call(actor, 'make key', {
+      method: 'POST',
+      path: '/v1/keys',
+      key: secret,
+      body: { name: random.text(6), scopes: ['forms:read'] },
+    });
+    const read = async () => {
+      for (const shown of [secret, child?.json?.secret ?? secret])
+        await town.world.call(actor, 'read by key', { method: 'GET', path: '/v1/forms', key: shown });
+    };
+    await read();
     await pause(town, random.whole(MINUTE_MS, 2 * HOUR_MS));
-    const call = { method: 'DELETE', path: `/v1/keys/${key.id}` };
+    const call = { method: 'DELETE', path: `/v1/keys/${key.id}?children=revoke` };
     await insist(town, { actor, operation: 'revoke key', random }, call);
+    await pause(town, random.whole(MINUTE_MS, HOUR_MS));
+    await read();
   });
 }
 

@@ -9,6 +9,7 @@ import {
   newKey,
   pause,
   pickOr,
+  signIn,
   type Town,
   type TownForm,
 } from './town.ts';
@@ -88,18 +89,9 @@ export async function confirmOwner(town: Town, form: TownForm, random: Random): 
   const link = await awaitLink(town, owner, /\/mail\/confirm-owner\.[\w.-]+/, 4 * DAY_MS);
   if (link === undefined || world.now() >= world.endsAt) return;
   await pause(town, random.whole(1_000, HOUR_MS));
-  const reply = await insist(
-    town,
-    { actor, operation: 'confirm', random },
-    {
-      method: 'POST',
-      path: link,
-      key: null,
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-      body: '',
-    },
-  );
+  const reply = await insist(town, { actor, operation: 'confirm', random }, { ...confirm, path: link });
   form.isConfirmed ||= reply?.status === 200;
+  town.ended.push({ actor, call: { ...confirm, path: link } });
 }
 
 function definitionOf(town: Town, random: Random, kind: FormKind): Record<string, unknown> {
@@ -158,6 +150,7 @@ async function publish(town: Town, { actor, random, form }: Changing): Promise<v
 /** Hands a form over to another address, which agrees by the link that it gets. */
 async function handOver(town: Town, { actor, random, form }: Changing): Promise<void> {
   if (!form.isConfirmed) return;
+  await addRecipient(town, form, random);
   const next = `heir-${random.text(8)}@owners.example`;
   const offered = await insist(
     town,
@@ -174,15 +167,27 @@ async function handOver(town: Town, { actor, random, form }: Changing): Promise<
   const taken = await insist(
     town,
     { actor: `owner ${next}`, operation: 'take over', random },
-    {
-      method: 'POST',
-      path: link,
-      key: null,
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-      body: '',
-    },
+    { ...confirm, path: link },
   );
   if (taken?.status === 200) form.owner = next;
+  town.ended.push({ actor: `owner ${next}`, call: { ...confirm, path: link } });
+}
+
+/** Somebody whom the owner adds, who confirms: after the hand-over they get nothing. */
+async function addRecipient(town: Town, form: TownForm, random: Random): Promise<void> {
+  if (form.kind === 'hooked' || random.chance(0.4)) return;
+  const session = await signIn(town, form.owner, random);
+  if (session === undefined) return;
+  const email = `colleague-${random.text(8)}@owners.example`;
+  const actor = `owner ${form.owner}`;
+  const path = '/headlessforms.v1.OwnersService/AddFormRecipient';
+  const call = { method: 'POST', path, key: session, body: { formId: form.id, email } };
+  const added = await insist(town, { actor, operation: 'add recipient', random }, call);
+  if (added?.status !== 200) return;
+  const link = await awaitLink(town, email, /\/mail\/confirm-recipient\.[\w.-]+/, HOUR_MS);
+  if (link === undefined) return;
+  const agreed = { actor: `recipient ${email}`, operation: 'confirm', random };
+  await insist(town, agreed, { ...confirm, path: link });
 }
 
 /** Archives a form, and mostly deletes it then. */
@@ -201,6 +206,14 @@ async function endForm(town: Town, { actor, random, form }: Changing): Promise<v
     { method: 'DELETE', path: `/v1/forms/${form.id}` },
   );
 }
+
+/** The button of a mailed link. */
+const confirm = {
+  method: 'POST',
+  key: null,
+  headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+  body: '',
+} as const;
 
 type Making = { actor: string; random: Random; kind: FormKind };
 type Changing = { actor: string; random: Random; form: TownForm };

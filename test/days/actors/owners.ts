@@ -2,18 +2,18 @@ import type { Random } from '../world/types.ts';
 import { confirmOwner } from './makers.ts';
 import {
   again,
-  awaitLink,
   HOUR_MS,
   insist,
   MINUTE_MS,
   pause,
   pickOr,
+  signIn,
   type Town,
   type TownForm,
 } from './town.ts';
 import { submitAs } from './visitors.ts';
 
-/** The owners of all forms: they confirm, stop mails and start them again, close forms and open them. */
+/** The owners of all forms: they confirm, try links and sessions again, stop mails and start them again, close forms and open them. */
 export async function own(town: Town, random: Random): Promise<void> {
   const known = new Set<TownForm>();
   const confirming: Promise<void>[] = [];
@@ -23,6 +23,9 @@ export async function own(town: Town, random: Random): Promise<void> {
       known.add(form);
       if (random.chance(0.9)) confirming.push(confirmOwner(town, form, random.fork(form.id)));
     }
+    const tried = pickOr(random, town.ended);
+    if (tried !== undefined && random.chance(0.3))
+      await town.world.call(tried.actor, 'try again', tried.call);
     const form = pickOr(
       random,
       town.forms.filter(({ state, isConfirmed }) => state !== 'deleted' && isConfirmed),
@@ -80,14 +83,8 @@ async function closeOrOpen(town: Town, form: TownForm, random: Random): Promise<
         body,
       },
     );
-  const asked = await rpc('ask to sign in', 'RequestSignIn', { email: owner }, null);
-  if (asked?.status !== 200) return;
-  const link = await awaitLink(town, owner, /\/owner\/sign-in\/[\w.-]+/, 10 * MINUTE_MS);
-  const token = link?.split('/').at(-1);
-  if (token === undefined) return;
-  const opened = await rpc('sign in', 'SignIn', { token }, null);
-  const session = opened?.json?.sessionToken;
-  if (typeof session !== 'string' || form.state === 'deleted' || form.state === 'archived') return;
+  const session = await signIn(town, owner, random);
+  if (session === undefined || form.state === 'deleted' || form.state === 'archived') return;
   const isOpen = form.state === 'open';
   form.state = isOpen ? 'closed' : 'open';
   await rpc(

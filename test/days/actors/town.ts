@@ -9,6 +9,8 @@ export type Town = {
   submissions: TownSubmission[];
   /** People, who answer several times; of some all is erased, and they answer no more. */
   people: Person[];
+  /** Calls by links that were used, and by sessions that end by themselves. */
+  ended: { actor: string; call: Call }[];
 };
 
 export type TownForm = {
@@ -80,6 +82,30 @@ export async function awaitLink(
     if (link !== undefined || world.now() >= until) return link;
     await world.sleep(Math.min(10 * MINUTE_MS, Math.max(1, until - world.now())));
   }
+}
+
+/** Signs an owner in by a mailed link. Returns the session, which is tried again later. */
+export async function signIn(town: Town, owner: string, random: Random): Promise<string | undefined> {
+  const actor = `owner ${owner}`;
+  const rpc = (method: string, body: object): Call => ({
+    method: 'POST',
+    path: `/headlessforms.v1.OwnersService/${method}`,
+    key: null,
+    body,
+  });
+  const asking = rpc('RequestSignIn', { email: owner });
+  const asked = await insist(town, { actor, operation: 'ask to sign in', random }, asking);
+  if (asked?.status !== 200) return undefined;
+  const link = await awaitLink(town, owner, /\/owner\/sign-in\/[\w.-]+/, 10 * MINUTE_MS);
+  const token = link?.split('/').at(-1);
+  if (token === undefined) return undefined;
+  const opening = rpc('SignIn', { token });
+  const opened = await insist(town, { actor, operation: 'sign in', random }, opening);
+  const session = opened?.json?.sessionToken;
+  town.ended.push({ actor, call: opening });
+  if (typeof session !== 'string') return undefined;
+  town.ended.push({ actor, call: { ...rpc('GetOwner', {}), key: session } });
+  return session;
 }
 
 /** Acts about so many times until the days end, however long they are. */

@@ -232,6 +232,89 @@ export const bugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'keys that a revoked key made go on',
+    rules: ['what has ended opens nothing'],
+    edits: [
+      { file: 'src/store/keys.ts', find: '    if (!options.children) break;\n', replace: '    break;\n' },
+    ],
+  },
+  {
+    name: 'a mailed link works again and again',
+    rules: ['what has ended opens nothing'],
+    edits: [
+      {
+        file: 'src/store/mail/mail.ts',
+        find: 'const unused = { tokenHash, usedAt: null, expiresAt',
+        replace: 'const unused = { tokenHash, expiresAt',
+      },
+      {
+        file: 'src/services/mail/mail.ts',
+        find: 'if (link.usedAt !== null) {',
+        replace: 'if (Date.now() < 0) {',
+      },
+      {
+        file: 'src/services/owners/owner-sessions.ts',
+        find: 'if (link === null || link.usedAt !== null) throw used();',
+        replace: 'if (link === null) throw used();',
+      },
+    ],
+  },
+  {
+    name: 'the sessions of a former owner go on',
+    rules: ['what has ended opens nothing'],
+    edits: [
+      {
+        file: 'src/services/owners/owned-form.ts',
+        find: '  await closeOwnerSessions(tx, { address: addressKey(former.address) });\n',
+        replace: '  await closeOwnerSessions(tx, { address: addressKey(address) });\n',
+      },
+    ],
+  },
+  {
+    name: 'recipients stay after a hand-over',
+    rules: ['no mail after a hand-over'],
+    edits: [
+      {
+        file: 'src/services/owners/owned-form.ts',
+        find: '  if (!keepRecipients) {',
+        replace: '  if (keepRecipients) {',
+      },
+    ],
+  },
+  {
+    name: 'the embedded database is never vacuumed',
+    rules: ['what is dead is vacuumed'],
+    edits: [
+      {
+        file: 'src/delivery/sweeps/sweeps.ts',
+        find: '  await vacuumTables(database, { isQuiet, log });\n',
+        replace: '  if (log === undefined) await vacuumTables(database, { isQuiet, log });\n',
+      },
+    ],
+  },
+  {
+    name: 'what was erased is never written anew',
+    rules: ['what is dead is vacuumed'],
+    edits: [
+      {
+        file: 'src/delivery/sweeps/sweeps.ts',
+        find: '  if (isQuiet) await rewriteErased(database, { log });\n',
+        replace: '  if (isQuiet && log === undefined) await rewriteErased(database, { log });\n',
+      },
+    ],
+  },
+  {
+    name: 'another secret key leaves the secrets of webhooks with the former one',
+    rules: ['webhooks at least once', 'queues are empty when quiet'],
+    edits: [
+      {
+        file: 'src/cli/admin/rotate-secrets.ts',
+        find: '    const counts = await resealAll(tx, after);\n',
+        replace: '    const counts = { resealed: 0, unreadable: 0 };\n',
+      },
+    ],
+  },
 ];
 
 /** A text of a file that is there exactly once, and what it becomes. */

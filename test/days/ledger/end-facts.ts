@@ -35,6 +35,7 @@ export async function readEnd(end: EndState, history: History): Promise<EndFacts
       ]),
     ),
     files: end.files,
+    dead: await readDead(end),
   };
 }
 
@@ -89,6 +90,17 @@ async function readCounts(end: EndState): Promise<EndFacts['counts']> {
   }));
 }
 
+/** What the statistics of the embedded database say of each table. */
+async function readDead(end: EndState): Promise<EndFacts['dead']> {
+  await end.rows('select pg_stat_force_next_flush()');
+  const rows = await end.rows('select relname, n_dead_tup, n_live_tup from pg_stat_user_tables');
+  return rows.map((row) => ({
+    table: String(row.relname),
+    dead: Number(row.n_dead_tup),
+    live: Number(row.n_live_tup),
+  }));
+}
+
 export type EndFacts = {
   now: number;
   /** What the lists of all forms show, by id. */
@@ -103,6 +115,8 @@ export type EndFacts = {
   /** The submission that each upload's row belongs to, if any. */
   uploadRows: Map<string, string | undefined>;
   files: ReadonlyMap<string, Uint8Array>;
+  /** How many rows each table has that are dead, and that are not. */
+  dead: { table: string; dead: number; live: number }[];
 };
 
 type ListedSubmission = { id: string; formId: string; text: string; createdAt: number };

@@ -12,21 +12,30 @@ export class Days {
     now: 20 * DAY_MS,
     listed: new Map(),
     statuses: new Map(),
-    texts: [],
+    texts: [{ table: 'installation', text: '{"name":"rewritten_at"}' }],
     counts: [],
     queue: [],
     waitingEvents: 0,
     uploadRows: new Map(),
     files: new Map(),
+    dead: [],
   };
   #calls = 0;
 
   /** A call that is answered within a second; not at all without a status. */
   call(at: number, method: string, path: string, about: CallGiven = {}): this {
-    const { status = 200, json, body, key = 'key', headers = {}, operation = 'call' } = about;
+    const {
+      status = 200,
+      json,
+      body,
+      key = 'key',
+      headers = {},
+      operation = 'call',
+      actor = 'somebody',
+    } = about;
     const request: CallRequest = {
       id: ++this.#calls,
-      actor: 'somebody',
+      actor,
       operation,
       process: 1,
       method,
@@ -178,6 +187,7 @@ export const MARK = 'mark-0000000001';
 export const AFTER = 10 * MINUTE_MS;
 
 type CallGiven = {
+  actor?: string;
   status?: number | 'none';
   json?: unknown;
   body?: unknown;

@@ -33,6 +33,7 @@ export function readHistory(observed: readonly Observed[]): History {
     erasures: readErasures(calls),
     stops: readStops(calls),
     faults: observed.filter((each) => each.kind === 'fault'),
+    rotations: observed.filter((each) => each.kind === 'rotated').map(({ at }) => at),
     crashes: observed.filter((each) => each.kind === 'crash').map(({ at }) => at),
     down: readDowntime(observed),
     replays: calls.filter(({ request }) => /\/replay$/i.test(pathOf(request))).map(({ sentAt }) => sentAt),
@@ -118,6 +119,7 @@ function readForms(calls: CallSeen[]): { forms: Map<string, FormSeen>; hooks: Ma
         ],
         activated: [],
         owners: [],
+        recipients: [],
         closed: [],
         archived: [],
         deleted: [],
@@ -138,6 +140,7 @@ function readForms(calls: CallSeen[]): { forms: Map<string, FormSeen>; hooks: Ma
     if (path.endsWith('/versions')) {
       form.versions.push({ ...change, definition: readDefinition(body) });
     }
+    if (path.endsWith('/AddFormRecipient')) form.recipients.push({ ...change, address: String(body.email) });
     if (path.endsWith('/archive')) form.archived.push(change);
     if (path.endsWith('/CloseOwnedForm')) form.closed.push({ ...change, isClosed: true });
     if (path.endsWith('/ReopenOwnedForm')) form.closed.push({ ...change, isClosed: false });
@@ -409,6 +412,8 @@ export type History = {
   erasures: ErasureSeen[];
   stops: StopSeen[];
   faults: FaultObserved[];
+  /** When the secret key was changed. */
+  rotations: number[];
   crashes: number[];
   down: Span[];
   replays: number[];
@@ -417,7 +422,7 @@ export type History = {
 };
 
 /** `doneAt` is when the reply came or the caller gave up. */
-type CallSeen = {
+export type CallSeen = {
   request: CallRequest;
   sentAt: number;
   doneAt: number | undefined;
@@ -440,6 +445,8 @@ export type FormSeen = {
   versions: (Change & { definition: DefinitionSeen })[];
   activated: Change[];
   owners: (Change & { address: string; isConfirmed: boolean })[];
+  /** Whom owners have added. */
+  recipients: (Change & { address: string })[];
   closed: (Change & { isClosed: boolean })[];
   archived: Change[];
   deleted: Change[];

@@ -1,4 +1,5 @@
 import type { Finding, Ledger } from '../world/types.ts';
+import { endedOpensNothing } from './credentials.ts';
 import { type EndFacts, readEnd } from './end-facts.ts';
 import { erasesEverywhere, filesAreKept, noFileIsOrphaned, nothingOfRemoved } from './erasure.ts';
 import { type History, readHistory } from './history.ts';
@@ -9,7 +10,7 @@ import {
   nothingAfterStop,
   ownersAreAsked,
 } from './mails.ts';
-import { countersEqualRows, queuesAreEmpty } from './rows.ts';
+import { countersEqualRows, deadIsVacuumed, queuesAreEmpty } from './rows.ts';
 import type { Rule } from './rule.ts';
 import {
   acknowledgedIsKept,
@@ -56,4 +57,6 @@ export const rules: readonly Rule[] = [
   filesAreKept,
   countersEqualRows,
   queuesAreEmpty,
+  deadIsVacuumed,
+  endedOpensNothing,
 ];

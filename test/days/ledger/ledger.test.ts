@@ -316,6 +316,48 @@ describe('the ledger finds', () => {
       'left as idempotency key',
       erased(given().submission(AT, { key: 'ada' }), 'ada'),
     ],
+    [
+      'what has ended opens nothing',
+      'a key that was revoked',
+      revoked(given()).call(AFTER, 'GET', '/v1/forms', { key: 'made' }),
+    ],
+    [
+      'what has ended opens nothing',
+      'a key whose maker was revoked',
+      revoked(given()).call(AFTER, 'GET', '/v1/forms', { key: 'child' }),
+    ],
+    [
+      'what has ended opens nothing',
+      'a link that was used',
+      given().call(AFTER, 'POST', linkOf('confirm-owner', OWNER), { key: null }),
+    ],
+    ['what has ended opens nothing', 'a session after twelve hours', used(signedIn(given()), 13 * HOUR_MS)],
+    [
+      'what has ended opens nothing',
+      'a session of a former owner',
+      used(handedOver(signedIn(given()), AFTER), 2 * AFTER),
+    ],
+    [
+      'what has ended opens nothing',
+      'a session from before another secret key',
+      used(rotated(signedIn(given()), AFTER), 2 * AFTER),
+    ],
+    [
+      'what has ended opens nothing',
+      'a link from before another secret key',
+      rotated(given().mail(AT, { raw: linkOf('change-owner', HEIR) }), AFTER).call(
+        2 * AFTER,
+        'POST',
+        linkOf('change-owner', HEIR),
+        { key: null },
+      ),
+    ],
+    ['what is dead is vacuumed', 'not sessions', dead(given())],
+    [
+      'what is dead is vacuumed',
+      'nothing was written anew',
+      neverRewritten(given().submission(AT).call(AFTER, 'DELETE', `/v1/submissions/${SUB}`).gone()),
+    ],
     ['no file is orphaned', 'without a row', withFile(given(), { row: false })],
     ['no file is orphaned', 'without a submission', withFile(given(), { row: true })],
     [
@@ -418,4 +460,49 @@ function unasked(): Days {
   return new Days()
     .call(0, 'POST', '/api/forms/create', { status: 201, body, json: { form: { id: FORM, name: 'Form' } } })
     .call(SECOND_MS, 'POST', `/api/forms/${FORM}/activate?token=t`, { key: null, body: { email: OWNER } });
+}
+
+/** A key that has made another, and was revoked with it. */
+function revoked(days: Days): Days {
+  return days
+    .call(AT, 'POST', '/v1/keys', { status: 201, json: { key: { id: 'key_1' }, secret: 'made' } })
+    .call(AT + SECOND_MS, 'POST', '/v1/keys', {
+      key: 'made',
+      status: 201,
+      json: { key: { id: 'key_2' }, secret: 'child' },
+    })
+    .call(AT + 5 * SECOND_MS, 'DELETE', '/v1/keys/key_1?children=revoke');
+}
+
+function signedIn(days: Days): Days {
+  const body = { token: 'a.b.c' };
+  const json = { sessionToken: 'own_1' };
+  return days.call(AT, 'POST', '/headlessforms.v1.OwnersService/SignIn', {
+    key: null,
+    body,
+    json,
+    actor: `owner ${OWNER}`,
+  });
+}
+
+function used(days: Days, at: number): Days {
+  return days.call(at, 'POST', '/headlessforms.v1.OwnersService/GetOwner', { key: 'own_1' });
+}
+
+function rotated(days: Days, at: number): Days {
+  days.observed.push({ kind: 'rotated', at, process: 1 });
+  return days;
+}
+
+function dead(days: Days): Days {
+  days.end.dead.push(
+    { table: 'sessions', dead: 400, live: 100 },
+    { table: 'events', dead: 400, live: 9_000 },
+  );
+  return days;
+}
+
+function neverRewritten(days: Days): Days {
+  days.end.texts = days.end.texts.filter(({ table }) => table !== 'installation');
+  return days;
 }

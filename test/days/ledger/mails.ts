@@ -187,7 +187,7 @@ export const nothingAfterHandOver: Rule = {
       if (!mail.isTaken || form === undefined || mail.submissionId === undefined) return [];
       const sure = form.owners.filter((each) => each.isConfirmed && each.sure !== undefined);
       const taken = sure.findLast((each) => each.sure !== undefined && each.sure + UNDER_WAY_MS < mail.at);
-      const mayOwn = form.owners.some(
+      const mayOwn = [...form.owners, ...form.recipients].some(
         (each) => mail.to.includes(each.address) && taken !== undefined && each.from >= taken.from,
       );
       if (taken === undefined || mayOwn || mail.to.includes(taken.address)) return [];

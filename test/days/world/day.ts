@@ -191,7 +191,7 @@ const troubles: readonly Fault[] = [
   'clock-off',
 ];
 
-/** A second process comes and goes, and processes are replaced. */
+/** A second process comes and goes, processes are replaced, and all get another secret key. */
 async function changeProcesses(
   world: World,
   processes: Processes,
@@ -201,7 +201,8 @@ async function changeProcesses(
   for (;;) {
     await world.sleep(random.whole(2 * HOUR_MS, 30 * HOUR_MS));
     if (isOver()) return;
-    if (processes.count < 2) {
+    if (random.chance(0.3)) await processes.rotateSecrets();
+    else if (processes.count < 2) {
       await processes.start();
       if (random.chance(0.5)) await processes.stop();
     } else await processes.stop();
@@ -240,6 +241,8 @@ const settings = {
   SECRET_KEY: 'ab'.repeat(32),
   BOOTSTRAP_API_KEY: `hfs_${'simulated'.repeat(5).slice(0, 43)}`,
   DATA_DIR: '/nowhere',
+  // Longer than may pass without sweeps.
+  VACUUM_WINDOW: '02:00-06:00',
 };
 
 const MINUTE_MS = 60_000;

@@ -3,10 +3,12 @@ import { buffer } from 'node:stream/consumers';
 import type { PGlite } from '@electric-sql/pglite';
 import { pino } from 'pino';
 import { Http1Request } from '../../../src/admission/chunk-budget.ts';
+import { sealAnew } from '../../../src/cli/admin/rotate-secrets.ts';
 import { compose, type Outside, type Service } from '../../../src/compose.ts';
 import type { Config } from '../../../src/config.ts';
-import { parseSecretKey, SecretBox } from '../../../src/domain/secrets/secret-key.ts';
+import { parseSecretKey, SecretBox, type SecretKey } from '../../../src/domain/secrets/secret-key.ts';
 import { verifySecretKey } from '../../../src/secret-key.ts';
+import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import { machineClock } from '../../../src/store/database/clock.ts';
 import type { CrashPlan } from './crash-plan.ts';
 import { databaseOf, type Process } from './database.ts';
@@ -24,6 +26,8 @@ export class Processes {
   #waiting: (() => void)[] = [];
   #alive: ServiceProcess[] = [];
   #count = 0;
+  #secretKey = parseSecretKey('ab'.repeat(32));
+  #rotating: Promise<unknown> = Promise.resolve();
 
   constructor(options: ProcessesOptions) {
     this.#options = options;
@@ -40,6 +44,7 @@ export class Processes {
 
   /** Starts one more. It can die meanwhile; then another one is started by itself. */
   async start(): Promise<void> {
+    await this.#rotating;
     this.#count += 1;
     const { observe, now } = this.#options;
     const process = newProcess(this.#count);
@@ -68,6 +73,40 @@ export class Processes {
     if (process.isDead) return;
     process.isDead = true;
     this.#options.observe({ kind: 'stopped', at: this.#options.now(), process: process.number });
+  }
+
+  /** Stops all, has `admin rotate-secrets` change the secret key, and starts one with the new key. */
+  async rotateSecrets(): Promise<void> {
+    while (this.#running.length > 0) await this.stop();
+    // One that starts has the former key.
+    if (this.#alive.some(({ isDead }) => !isDead)) return;
+    const next = parseSecretKey(
+      this.#options.random.fork(`key ${this.#count}`).text(64).replaceAll(/[g-z]/g, 'f'),
+    );
+    this.#rotating = this.#rotateTo(next);
+    await this.#rotating;
+    this.#options.observe({ kind: 'rotated', at: this.#options.now(), process: this.#count });
+    await this.start();
+  }
+
+  async #rotateTo(next: SecretKey): Promise<void> {
+    const { pglite, statements, now } = this.#options;
+    const log = pino({ level: 'silent' });
+    const onStatement = () => undefined;
+    const options = { statements, delay: () => 1, onStatement, log };
+    const database = await databaseOf(newProcess(0), pglite, options);
+    const auditWriter = createAuditWriter({ database, now, log });
+    const context = {
+      database,
+      auditWriter,
+      user: 'operator',
+      schedule: [0],
+      now,
+      onChange: () => undefined,
+    };
+    await sealAnew(context, { current: this.#secretKey, previous: undefined, next });
+    await auditWriter.close();
+    this.#secretKey = next;
   }
 
   /** Drops the memory of a process, and breaks its connections. */
@@ -140,7 +179,7 @@ export class Processes {
 
   async #compose(process: ServiceProcess): Promise<RunningProcess> {
     const { config, pglite, statements, network, uploads, random, faults, plan, onLog } = this.#options;
-    const secretKey = parseSecretKey(SECRET_KEY);
+    const secretKey = this.#secretKey;
     const secrets = new SecretBox(secretKey, undefined);
     const log = pino(
       { level: 'warn', base: null, timestamp: false },
@@ -263,8 +302,6 @@ function delayOf(random: Random): number {
       ? random.whole(5, 60)
       : random.whole(60, 900);
 }
-
-const SECRET_KEY = 'ab'.repeat(32);
 
 type ServiceProcess = Process & { number: number; die: () => void; underWay: () => number };
 

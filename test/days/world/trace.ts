@@ -63,6 +63,7 @@ function describe(event: Observed): string {
       return `crash of ${event.process} at: ${event.place}`;
     case 'start':
     case 'stopped':
+    case 'rotated':
       return `${event.kind} of ${event.process}`;
     case 'jump':
       return `jump from ${event.from}`;

@@ -68,8 +68,11 @@ export type FaultObserved = { kind: 'fault'; at: number; fault: string; about: s
 /** A process of the service lost its memory. `place` says where: a statement's fingerprint or a network event. */
 type CrashObserved = { kind: 'crash'; at: number; process: number; place: string };
 
-/** A process of the service has started on the database that is there. `stopped` if one was stopped in order. */
-type StartObserved = { kind: 'start' | 'stopped'; at: number; process: number };
+/**
+ * A process of the service has started on the database that is there. `stopped` if one was stopped in order. `rotated`:
+ * the secret key was changed while none ran.
+ */
+type StartObserved = { kind: 'start' | 'stopped' | 'rotated'; at: number; process: number };
 
 /** Idle time was jumped over. */
 type JumpObserved = { kind: 'jump'; at: number; from: number };
