@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { engines } from '../support/database.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { anIsoTime, deniedAs, id, refusedAs } from './given.ts';
 
 describe.each(engines)('the routes beside the interface on %s', (engine) => {
@@ -26,6 +27,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       current_version_id: form.current_version_id,
       created_by: id('key'),
       owner_email: 'owner@example.com',
+      pending_owner_email: null,
       key: null,
       managed_by: null,
       created_at: anIsoTime,
@@ -226,6 +228,28 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     expect(refusedAs(bad)).toEqual([['email', 'invalid_string']]);
     expect(deniedAs(early)).toEqual([409, 'validation_failed', 'conflict']);
     expect((await service.get(`/v1/forms/${form.id}`)).json.form.owner_email).toBe('owner@example.com');
+  });
+
+  it('hand a form over once the other owner agrees, and say so to the former one by mail', async () => {
+    const form = await service.givenPublishedForm({ name: 'Handed over' });
+    await service.database.execute('update forms set owner_confirmed_at = now() where id = $1', [form.id]);
+    const next = `${crypto.randomUUID()}@example.com`;
+    const mailTo = async (address: string, text: RegExp) =>
+      (await service.mails())
+        .filter((mail) => mail.includes(`To: ${address}`))
+        .flatMap((mail) => text.exec(mail.replaceAll('=\r\n', ''))?.[0] ?? [])[0];
+    const confirm = /\/mail\/change-owner\.[\w.-]+/;
+
+    await service.post(`/v1/forms/${form.id}/owner`, { email: next });
+    await until(async () => (await mailTo(next, confirm)) !== undefined);
+    const taken = await service.call('POST', (await mailTo(next, confirm)) ?? '', '', {
+      key: null,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+
+    expect(taken.status).toBe(200);
+    expect((await service.get(`/v1/forms/${form.id}`)).json.form.owner_email).toBe(next);
+    await until(async () => (await mailTo('owner@example.com', /a new owner: Handed over/)) !== undefined);
   });
 
   it('list the mails of a form among its deliveries', async () => {

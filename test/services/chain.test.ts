@@ -1,15 +1,17 @@
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { newId } from '../../src/domain/ids.ts';
+import { newId, newSessionId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { definitionMessage } from '../support/definitions.ts';
 import { failureOf } from '../support/failures.ts';
+import { postsOf } from '../support/hosted.ts';
 import { servicesOn, startServices, type TestServices } from '../support/services.ts';
 
 describe.each(engines)('every call on %s', (engine) => {
@@ -203,6 +205,24 @@ describe.each(engines)('every call on %s', (engine) => {
     expect(failures.slice(60)).toMatchObject([{ reason: 'RATE_LIMITED' }, { reason: 'RATE_LIMITED' }]);
     // The client, and the network around it.
     expect((await rows()).length - before).toBe(2);
+  });
+
+  it('keeps no row for sessions and forms of pages that nobody has made', async () => {
+    const pages = createClient(HostedService, limited.as(undefined, { 'x-forwarded-for': '192.0.2.21' }));
+    const rows = async () => (await rpc.database.select('select key from rate_limits')).length;
+    const before = await rows();
+
+    for (let call = 0; call < 40; call += 1) {
+      const [sessionId, formId] = [newSessionId(), newId('form', now)];
+      const failures = [
+        await failureOf(pages.getHosted({ sessionId })),
+        await failureOf(postsOf(pages).save({ sessionId })),
+        await failureOf(pages.openHostedSession({ formId })),
+      ];
+      expect(failures.map(({ reason }) => reason)).toEqual(Array(3).fill('NOT_FOUND'));
+    }
+
+    expect((await rows()) - before).toBeLessThanOrEqual(1);
   });
 
   it('limits what one client does with all forms, and what all clients do', async () => {

@@ -125,6 +125,22 @@ describe.each(engines)('MailService on %s', (engine) => {
     expect([await stopped(id), await stopped(other.id)]).toEqual([true, true]);
   });
 
+  it('has an entry in the audit log for what is changed, and none for what is as it was', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const address = `${crypto.randomUUID()}@example.com`;
+    const token = await tokenOf({ purpose: 'stop', formId: id, address });
+    const actions = async () => {
+      const where = "form_id = $1 and action like 'form.mails%' order by created_at, id";
+      const entries = await rpc.database.select(`select action from audit_entries where ${where}`, [id]);
+      return entries.map(({ action }) => action);
+    };
+
+    for (let count = 0; count < 3; count += 1) await mail().followMailLink({ token });
+    expect(await actions()).toEqual(['form.mails_stopped']);
+    for (let count = 0; count < 3; count += 1) await mail().startMail({ token });
+    expect(await actions()).toEqual(['form.mails_stopped', 'form.mails_started']);
+  });
+
   it('starts again what was stopped by the same link, with all that was stopped along with it', async () => {
     const [form, other] = [await rpc.givenForm(rpc.key), await rpc.givenForm(rpc.key)];
     const address = `${crypto.randomUUID()}@example.com`;

@@ -827,7 +827,10 @@ describe('the limits of owners', () => {
     expect(await failureOf(ask('192.0.2.100'))).toMatchObject(limited);
     for (let count = 0; count < 80; count += 1) await ask(`2001:db8:0:${count % 9}::1`);
     expect(await failureOf(ask('2001:db8:0:20::1'))).toMatchObject(limited);
-    await ask('2001:db8:0:100::1');
+    for (let count = 0; count < 80; count += 1)
+      await ask(`2001:db8:0:${(1 + (count % 9)).toString(16)}00::1`);
+    expect(await failureOf(ask('2001:db8:0:aa00::1'))).toMatchObject(limited);
+    await ask('2001:db8:1::1');
 
     const signIn = async (address: string) => {
       const token = await givenSignInLink(rpc.database, address, { key: rpc.secretKey });

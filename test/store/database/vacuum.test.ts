@@ -76,6 +76,22 @@ describe('the embedded database', () => {
     );
   });
 
+  it('leaves a table that takes long until its window, and says how long it took', async () => {
+    await database.execute(
+      'create table long as select repeat($1, 1000) as text from generate_series(1, 64000)',
+      ['x'],
+    );
+    await database.execute('delete from long where ctid < $1', ['(4000,0)']);
+    const vacuumed = () => logged.filter(({ table }) => table === 'long');
+
+    await vacuumTables(database, { isQuiet: false, log });
+    expect(vacuumed()).toEqual([]);
+    await vacuumTables(database, { isQuiet: true, log });
+
+    expect(vacuumed()).toEqual([expect.objectContaining({ pausedMs: expect.any(Number) })]);
+    await database.execute('drop table long');
+  });
+
   it('keeps nothing of what was erased once its tables are written anew, in its window alone', async () => {
     await submissions(0, 300);
     await database.execute('delete from submissions where id <> $1', ['sub_7']);
