@@ -1,8 +1,7 @@
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
-import { listen } from './listen.ts';
+import { listen, replay } from './deliveries.ts';
 import { bridgeMcp } from './mcp.ts';
-import { replay } from './replay.ts';
 import { type Commands, RefusedError, readCommand, UsageError } from './terminal.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]

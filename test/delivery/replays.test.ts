@@ -1,7 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { replay } from '../../src/cli/replay.ts';
+import { replay } from '../../src/cli/deliveries.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';

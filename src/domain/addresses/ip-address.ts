@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
 import { formLimits } from '../limits/limits.ts';
 
 /**
@@ -65,7 +66,18 @@ const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/
  */
 export function networkOf(forwarded: string): string {
   const address = withPort.exec(forwarded)?.slice(1).join('') ?? forwarded;
-  if (!address.includes(':') || !ipaddr.isValid(address)) return address;
+  if (!address.includes(':')) return address;
+  return address.length > MAX_KNOWN_LENGTH ? readNetwork(address) : networks.memo(address);
+}
+
+/** Reading an IPv6 address takes longer than the other checks of a call, and a call asks for its network several times. */
+const networks = new LRUCache<string, string>({ max: 1_000, memoMethod: readNetwork });
+
+/** Longer ones have a zone, or are none. */
+const MAX_KNOWN_LENGTH = 64;
+
+function readNetwork(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
   return `${parsed.parts
