@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ThemeSchema } from '../../gen/headlessforms/v1/definition_pb.js';
-import { accentStyle, contrast, DARK_PAGE, LIGHT_PAGE, logoOf, parse } from '../../src/pages/theme.ts';
+import { accentStyle, contrast, DARK_PAGE, LIGHT_PAGE, logoOf, parse } from '../../src/pages/layout.ts';
 
 describe('the accent colour', () => {
   const colors = [

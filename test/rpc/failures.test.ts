@@ -10,7 +10,7 @@ import {
   SubmissionsService,
 } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { failed, invalid } from '../../src/domain/errors/failure.ts';
-import { trailerError } from '../../src/rpc/network/trailer-error.ts';
+import { trailerError } from '../../src/rpc/network/protocols.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
 
