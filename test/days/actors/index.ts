@@ -1,4 +1,5 @@
 import type { Actors } from '../world/types.ts';
+import { ask } from './askers.ts';
 import { erase, keepWebhooks, read, replayMails, rotateKeys, setClocks } from './keepers.ts';
 import { changeForms, makeForms } from './makers.ts';
 import { own } from './owners.ts';
@@ -25,6 +26,7 @@ export const act: Actors = async (world) => {
     replayMails(town, 'replayer', random('replayer')),
     rotateKeys(town, 'rotator', random('rotator')),
     erase(town, 'eraser', random('eraser')),
+    ask(town, 'asker', random('asker')),
     read(town, 'reader', random('reader')),
     own(town, random('owners')),
     rush(town, 'crowd', random('crowd')),

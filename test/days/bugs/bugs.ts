@@ -4,6 +4,28 @@
  */
 export const bugs: readonly Bug[] = [
   {
+    name: 'people are reminded of sessions that have ended',
+    rules: ['reminded until the end'],
+    edits: [
+      {
+        file: 'src/delivery/notifications.ts',
+        find: "  if (session.status !== 'open') return { refusal: notSent.ended };\n",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a callback tells that who declined has cancelled',
+    rules: ['one callback for each ask'],
+    edits: [
+      {
+        file: 'src/store/deliveries/callback-deliveries.ts',
+        find: "'session.declined': { outcome: 'declined' }",
+        replace: "'session.declined': { outcome: 'cancelled' }",
+      },
+    ],
+  },
+  {
     name: 'a lease is never released',
     rules: [
       'webhooks at least once',

@@ -1,4 +1,5 @@
 import type { Finding, Ledger } from '../world/types.ts';
+import { calledBackOnce, remindedUntilTheEnd } from './asks.ts';
 import { endedOpensNothing } from './credentials.ts';
 import { type EndFacts, readEnd } from './end-facts.ts';
 import { erasesEverywhere, filesAreKept, noFileIsOrphaned, nothingOfRemoved } from './erasure.ts';
@@ -46,6 +47,8 @@ export const rules: readonly Rule[] = [
   signaturesAreValid,
   deliveredAtLeastOnce,
   nothingAfterEnd,
+  remindedUntilTheEnd,
+  calledBackOnce,
   mailsAtMostOnce,
   mailsAtLeastOnce,
   ownersAreAsked,

@@ -39,6 +39,8 @@ export const signaturesAreValid: Rule = {
   name: 'signatures are valid',
   find(history) {
     return history.hits.flatMap(({ url, headers, body, at, receiver }) => {
+      // Callbacks have a rule of their own.
+      if (parse(body).event === 'session.ended') return [];
       const hook = hookAt(history.hooks, url);
       if (hook === undefined) return [{ reason: 'nobody registered the receiver', detail: url, at }];
       const [, seconds = '', hex] =
