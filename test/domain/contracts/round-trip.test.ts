@@ -3,11 +3,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import { expect, it } from 'vitest';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
-import { type FieldType, fieldTypes } from '../../../src/domain/fields/field.ts';
 import { createRandom } from '../../days/world/random.ts';
-import type { Random } from '../../days/world/types.ts';
-import { leastField, options } from '../given.ts';
 import { generated, messageOf, versionOf } from './given.ts';
+import { randomAnswers, randomFields } from './random-forms.ts';
 
 /** Each makes one form and some sets of answers to it. */
 const FORMS = 150;
@@ -48,114 +46,3 @@ it('what a form takes is read by its message, written by it again, and taken aga
   }
   expect(taken).toBeGreaterThan(FORMS);
 }, 120_000);
-
-const ids = [
-  'a',
-  'A',
-  'a_b',
-  'aB',
-  'a-b',
-  'constructor',
-  'toString',
-  'class',
-  'name',
-  'clear_name',
-  'x1',
-  'valueOf',
-];
-
-function randomFields(random: Random): object[] {
-  const count = random.whole(1, 8);
-  const left = [...ids];
-  const fields: { id: string; type: FieldType }[] = [];
-  for (let n = 0; n < count; n += 1) {
-    const [id = ''] = left.splice(random.whole(0, left.length - 1), 1);
-    const type = random.pick(fieldTypes);
-    const earlier = fields.filter((field) => field.type !== 'statement');
-    const field = {
-      id,
-      ...leastField(type),
-      ...random.pick(variants[type] ?? [{}]),
-      ...(type !== 'statement' && random.chance(0.3) && { required: true }),
-      ...(earlier.length > 0 && random.chance(0.4) && { visibleWhen: conditionOn(random, earlier) }),
-    };
-    fields.push(field as { id: string; type: FieldType });
-  }
-  return fields;
-}
-
-function conditionOn(random: Random, earlier: { id: string }[]): object {
-  const field = random.pick(earlier).id;
-  const value = random.pick(['x', 1, 2.5, true, '12:30', null]);
-  const one = random.pick([
-    { field, op: 'notEmpty' },
-    { field, op: 'empty' },
-    { field, op: 'eq', value },
-    { field, op: 'ne', value },
-    { field, op: 'in', value: ['x', 1, true] },
-    { field, op: 'nin', value: ['y', 'z'] },
-    { field, op: 'contains', value: random.pick(['x', 'a.c']) },
-    { field, op: random.pick(['lt', 'lte', 'gt', 'gte']), value: 2 },
-  ]);
-  return random.pick([one, { not: one }, { any: [one, { field, op: 'eq', value: 'x' }] }, { all: [one] }]);
-}
-
-const cells = { rows: options('r', 's'), options: options('x', 'y') };
-
-const variants: Partial<Record<FieldType, object[]>> = {
-  number: [{}, { step: 1, min: -5, max: 5 }, { step: 3, min: 0, max: 2 ** 31 - 1 }, { defaultValue: 2 }],
-  select: [{}, { allowOther: true }],
-  multi_select: [{}, { minItems: 1 }, { allowOther: true }],
-  file: [{}, { maxFiles: 3 }],
-  matrix: [cells, { ...cells, multiple: true }],
-  text: [{}, { minLength: 2 }, { defaultValue: 'x' }],
-  rating: [{}, { max: 10 }],
-  scale: [{ min: 0 }, {}],
-};
-
-function randomAnswers(
-  random: Random,
-  fields: { id: string; type: FieldType; options?: { value: string }[] }[],
-): Record<string, unknown> {
-  const given = fields.filter(() => random.chance(0.8));
-  return Object.fromEntries(
-    given.map(({ id, type, options: choices }) => {
-      const fitting = likely[type] ?? [];
-      const value = random.chance(0.9) && fitting.length > 0 ? random.pick(fitting) : random.pick(anything);
-      return [id, type === 'ranking' && choices ? choices.map((choice) => choice.value) : value];
-    }),
-  );
-}
-
-const upload = { upload_id: `upl_0${'1'.repeat(25)}` };
-const texts = ['x', 'ab', 'a.c', '👍 Ünïcode', ' ', 'y"\\\n', 'null'];
-
-/** By type, what it takes at least in some forms. */
-const likely: Partial<Record<FieldType, unknown[]>> = {
-  text: texts,
-  textarea: texts,
-  email: ['a@b.co'],
-  url: ['https://a.co/b'],
-  phone: ['+41 44 123'],
-  number: [0, 3, -3, 1, 2.5, 3.0000000000000004, 2 ** 31 - 1, 1e300, 5e-324, 2 ** 53 - 1],
-  boolean: [true, false],
-  checkbox: [true, false],
-  date: ['2028-02-29'],
-  time: ['12:30', '12:30:00'],
-  datetime: ['2026-01-01T00:00:00.123456789Z', '2026-01-01T00:00+01:00'],
-  select: ['x', 'y', 'other'],
-  radio: ['x', 'y'],
-  multi_select: [['x'], ['y', 'x'], ['x', 'other'], []],
-  hidden: ['x', 1, 0.5, true, false],
-  file: [upload, [upload]],
-  rating: [1, 5],
-  scale: [0, 1, 5],
-  matrix: [{ r: 'x' }, { r: 'x', s: 'y' }, { r: ['x', 'y'] }, { r: ['x'], s: ['y'] }],
-  address: [
-    { line1: '1', city: 'B', country: 'CH' },
-    { line1: '1', line2: '', city: 'B', postal_code: '3000', country: 'CH' },
-  ],
-  signature: [{ text: 'Ada' }, upload],
-};
-
-const anything = [null, '', [], {}, 0, true, 'x', ['x'], 2 ** 53, 1e22, upload, { r: 1 }];

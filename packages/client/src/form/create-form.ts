@@ -1,0 +1,345 @@
+import { readInputs } from '../../../../src/domain/answers/answer-texts.ts';
+import { compileForm } from '../../../../src/domain/answers/answers.ts';
+import { stepAfter, stepsOf, visibleIds } from '../../../../src/domain/answers/steps.ts';
+import { isEmpty } from '../../../../src/domain/conditions/condition.ts';
+import type { Field, FormDefinition } from '../../../../src/domain/definition/definition.ts';
+import { translate } from '../../../../src/domain/definition/translate.ts';
+import { fieldIdOf, type Violation as OwnViolation } from '../../../../src/domain/errors/violations.ts';
+import { isShown, takesAnswer } from '../../../../src/domain/fields/field.ts';
+import { ownValue } from '../../../../src/domain/json/json.ts';
+import { type Problem, problemsOf } from '../../../../src/pages/form/field-words.ts';
+import type { Language } from '../../../../src/text/words.ts';
+import { createDrafts } from './draft.ts';
+import { createService, newKey, ServiceError } from './service.ts';
+import type { Answer, FieldState, Form, FormOptions, FormState, PublicForm, Violation } from './types.ts';
+import { english, loadWords } from './words.ts';
+
+/**
+ * A form without markup: what a page of your own shows, and what it does. Conditions, checks and messages are those of
+ * the service, by the same code; patterns are left to the service, which is asked where a field has one.
+ */
+export function createForm(definition: PublicForm, options: FormOptions = {}): Form {
+  const { service: address, source = 'website', fetch = (...call) => globalThis.fetch(...call) } = options;
+  const preferred = options.languages ?? globalThis.navigator?.languages ?? [];
+  const { id: formId, version, open } = definition;
+  const asked = asDefinition(definition);
+  const shown = translate(asked, preferred);
+  const compiled = compileForm(asked);
+  const known = new Map(shown.fields.map((field) => [field.id, field]));
+  const review = shown.settings.review === true;
+  const tag = shown.settings.locale ?? preferred[0] ?? 'en';
+  const service = address === undefined ? undefined : createService(address, formId, fetch);
+  const drafts = createDrafts(formId, options.storage);
+  const listeners = new Set<() => void>();
+
+  let words = english;
+  let values: Record<string, Answer> = {};
+  /** What was typed of them: of `1.` the answer is 1, and typing goes on. */
+  let texts: Record<string, string> = {};
+  let step = 1;
+  let key = newKey();
+  /** The ids of fields of which problems are shown, and what the service said of them, until they are changed. */
+  let told = new Set<string>();
+  let refused: readonly Violation[] = [];
+  let status: FormState['status'] = 'editing';
+  let problem = '';
+  let submissionId = '';
+  let sending: Promise<boolean> | undefined;
+  begin();
+  let state = stateNow();
+
+  const ready = loadWords([tag, ...preferred]).then(
+    (loaded) => {
+      if (loaded === undefined) return;
+      words = loaded;
+      changed();
+    },
+    () => {},
+  );
+
+  function begin(draft = drafts.read()): void {
+    values = {};
+    texts = {};
+    for (const { id, defaultValue } of shown.fields) {
+      if (draft && Object.hasOwn(draft.values, id)) values[id] = draft.values[id];
+      else if (defaultValue !== undefined) values[id] = defaultValue;
+    }
+    const isSame = draft?.versionId === version.id;
+    key = isSame ? draft.key : newKey();
+    step = isSame ? draft.step : 1;
+    told = new Set();
+    refused = [];
+    status = 'editing';
+    problem = '';
+    submissionId = '';
+  }
+
+  function changed(): void {
+    state = stateNow();
+    for (const listener of listeners) listener();
+  }
+
+  function visibleNow(): Field[] {
+    const visible = visibleIds(shown.fields, counted());
+    return shown.fields.filter((field) => visible.has(field.id) && isShown(field));
+  }
+
+  function steps(): number[] {
+    const fields = shown.fields.filter(isShown);
+    return stepsOf(fields, visibleIds(shown.fields, counted()), review);
+  }
+
+  /** The answers that decide what is asked: the service fills in the default of a field that is left empty. */
+  function counted(): Record<string, Answer> {
+    const defaults = shown.fields.flatMap(({ id, defaultValue }) =>
+      defaultValue !== undefined && isEmpty(ownValue(values, id)) ? [[id, defaultValue]] : [],
+    );
+    return { ...values, ...Object.fromEntries(defaults) };
+  }
+
+  /** The answers that can be sent from here. */
+  function answers(): Record<string, Answer> {
+    const visible = visibleIds(shown.fields, counted());
+    const sent = shown.fields.filter(
+      (field) => takesAnswer(field) && visible.has(field.id) && !isHostedOnly(field),
+    );
+    return Object.fromEntries(
+      sent.flatMap(({ id }) => (isEmpty(ownValue(values, id)) ? [] : [[id, ownValue(values, id)]])),
+    );
+  }
+
+  function ownViolations(): OwnViolation[] {
+    const checked = compiled.checkAnswers(answers());
+    return checked.ok ? [] : checked.violations;
+  }
+
+  function stateNow(): FormState {
+    const visible = visibleNow();
+    const numbers = steps();
+    if (!numbers.includes(step)) step = numbers.findLast((number) => number <= step) ?? numbers[0] ?? 1;
+    const isReview = review && step === numbers.at(-1);
+    const page = shown.pages?.[step - 1];
+    const problems = problemsNow();
+    const { submitLabel = '', successMessage = '', redirectUrl = '' } = shown.settings;
+    return {
+      name: shown.name,
+      description: shown.description ?? '',
+      title: page?.title ?? '',
+      stepDescription: page?.description ?? '',
+      language: tag,
+      submitLabel,
+      fields: visible
+        .filter((field) => isReview || field.page === step)
+        .map((field) => fieldState(field, problems.get(field.id))),
+      values,
+      step: numbers.indexOf(step) + 1,
+      steps: numbers.length,
+      isReview,
+      problem,
+      hostedOnly: visible.filter((field) => isHostedOnly(field) && field.required).map(({ id }) => id),
+      open,
+      status,
+      submissionId,
+      successMessage,
+      redirectUrl,
+    };
+  }
+
+  function fieldState(field: Field, found: Problem | undefined): FieldState {
+    const { id } = field;
+    return {
+      ...field,
+      ...(isHostedOnly(field) && { hosted_only: true }),
+      value: ownValue(values, id),
+      text: ownValue(texts, id) ?? textOf(ownValue(values, id)),
+      ...(found !== undefined && { error: found.text }),
+      ...(found?.part !== undefined && { errorPart: found.part }),
+    } as FieldState;
+  }
+
+  function problemsNow(): Map<string, Problem> {
+    const violations = [...ownViolations(), ...refused].filter(({ path }) => {
+      const field = known.get(fieldIdOf(path));
+      return field !== undefined && told.has(field.id) && !isHostedOnly(field);
+    });
+    const posted = new Map(
+      shown.fields.flatMap(({ id }) => (isEmpty(ownValue(values, id)) ? [] : [[id, ['given']]])),
+    );
+    // The code of a violation is one of the documented ones, wherever it comes from.
+    return problemsOf(violations as OwnViolation[], shown.fields, posted, { words, tag } as Language)
+      .problems;
+  }
+
+  function set(id: string, answer: Answer, text?: string): void {
+    const field = known.get(id);
+    if (field === undefined || !takesAnswer(field)) throw new TypeError(`The form has no question ${id}`);
+    const { [id]: _, ...others } = texts;
+    texts = text === undefined ? others : { ...others, [id]: text };
+    values = { ...values, [id]: answer };
+    refused = refused.filter(({ path }) => fieldIdOf(path) !== id);
+    problem = '';
+    drafts.keep({ versionId: version.id, values, step, key });
+    changed();
+  }
+
+  function tell(ids: Iterable<string>): void {
+    told = new Set([...told, ...ids]);
+  }
+
+  /** What the service finds beside what is found here, of these fields; nothing if it can't be asked. */
+  async function ask(): Promise<readonly Violation[]> {
+    if (service === undefined) return [];
+    status = 'checking';
+    changed();
+    try {
+      return await service.check(answers());
+    } finally {
+      status = 'editing';
+    }
+  }
+
+  function goTo(next: number): void {
+    step = next;
+    drafts.keep({ versionId: version.id, values, step, key });
+    changed();
+  }
+
+  async function next(): Promise<boolean> {
+    const here = visibleNow().filter(({ page }) => page === step);
+    const ids = new Set(here.map(({ id }) => id));
+    const isHere = ({ path }: { path: string }) =>
+      ids.has(fieldIdOf(path)) && !isHostedOnly(known.get(fieldIdOf(path)));
+    tell(ids);
+    let wrong: readonly Violation[] = ownViolations().filter(isHere);
+    const hasPattern = here.some(
+      ({ id, pattern }) => pattern !== undefined && !isEmpty(ownValue(values, id)),
+    );
+    if (wrong.length === 0 && hasPattern) {
+      // A service that can't be reached now is asked again at the end.
+      refused = await ask().catch(() => []);
+      wrong = refused.filter(isHere);
+    }
+    const following = stepAfter({ kind: 'forward' }, step, steps());
+    const goes = wrong.length === 0 && following !== undefined;
+    if (goes) goTo(following);
+    else changed();
+    return goes;
+  }
+
+  async function check() {
+    let violations: readonly Violation[] = ownViolations();
+    tell(known.keys());
+    if (violations.length === 0) {
+      try {
+        violations = refused = await ask();
+      } catch (error) {
+        explain(error);
+        throw error;
+      }
+    }
+    changed();
+    return { ok: violations.length === 0, violations };
+  }
+
+  async function send(): Promise<boolean> {
+    if (service === undefined) throw new TypeError('createForm needs `service` to submit');
+    tell(known.keys());
+    if (ownViolations().length > 0) {
+      showFirstProblem();
+      return false;
+    }
+    status = 'submitting';
+    problem = '';
+    changed();
+    try {
+      submissionId = await service.submit({ answers: answers(), source, key });
+      status = 'submitted';
+      drafts.forget();
+      changed();
+      return true;
+    } catch (error) {
+      status = 'editing';
+      if (!(error instanceof ServiceError)) throw error;
+      refused = error.violations;
+      if (refused.some(({ path }) => known.has(fieldIdOf(path)))) showFirstProblem();
+      else explain(error);
+      return false;
+    }
+  }
+
+  function showFirstProblem(): void {
+    const problems = problemsNow();
+    const first = visibleNow().find(({ id }) => problems.has(id));
+    if (first !== undefined) step = first.page;
+    changed();
+  }
+
+  function explain(error: unknown): void {
+    problem = error instanceof Error ? error.message : String(error);
+    changed();
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    ready,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set: (id, answer) => set(id, answer),
+    setText(id, given) {
+      const parts: Record<string, string | readonly string[]> = isParts(given) ? given : { '': given };
+      const inputs = Object.entries(parts).map(([part, text]) => ({
+        name: part === '' ? id : `${id}.${part}`,
+        values: typeof text === 'string' ? [text] : text,
+      }));
+      const fields = shown.fields.filter((field) => field.id === id);
+      set(id, readInputs({ fields }, inputs)[id], typeof given === 'string' ? given : undefined);
+    },
+    next,
+    back() {
+      goTo(stepAfter({ kind: 'back' }, step, steps()) ?? step);
+    },
+    async upload(id, file, filename = 'name' in file ? String(file.name) : 'file') {
+      if (service === undefined) throw new TypeError('createForm needs `service` to upload');
+      const { upload_id } = await service.upload(id, file, filename);
+      const held = ownValue(values, id);
+      const isList = Number(known.get(id)?.maxFiles ?? 1) > 1;
+      set(id, isList ? [...(Array.isArray(held) ? held : []), { upload_id }] : { upload_id });
+    },
+    check,
+    submit() {
+      if (status === 'submitted') return Promise.resolve(true);
+      sending ??= send().finally(() => {
+        sending = undefined;
+      });
+      return sending;
+    },
+    reset() {
+      drafts.forget();
+      begin();
+      changed();
+    },
+  };
+}
+
+function isParts(given: Parameters<Form['setText']>[1]): given is Record<string, string | readonly string[]> {
+  return typeof given === 'object' && !Array.isArray(given);
+}
+
+function textOf(answer: Answer): string {
+  const isScalar = typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean';
+  return isScalar ? String(answer) : '';
+}
+
+function isHostedOnly(field: Pick<Field, 'answeredBy'> | undefined): boolean {
+  return field?.answeredBy === 'human';
+}
+
+/** The service has checked it, so it has the shape of a definition; where answers go is not in it. */
+function asDefinition(form: PublicForm): FormDefinition {
+  const { id: _id, version: _version, open: _open, ...definition } = form;
+  return { ...definition, delivery: { type: 'email' } } as unknown as FormDefinition;
+}

@@ -1,0 +1,11 @@
+export * from '../../../gen/headlessforms/v1/audit_pb.js';
+export * from '../../../gen/headlessforms/v1/definition_pb.js';
+export * from '../../../gen/headlessforms/v1/errors_pb.js';
+export * from '../../../gen/headlessforms/v1/forms_pb.js';
+export * from '../../../gen/headlessforms/v1/keys_pb.js';
+export * from '../../../gen/headlessforms/v1/sessions_pb.js';
+export * from '../../../gen/headlessforms/v1/submissions_pb.js';
+export * from '../../../gen/headlessforms/v1/uploads_pb.js';
+export * from '../../../gen/headlessforms/v1/webhooks_pb.js';
+export { type ClientOptions, createFormsClient, type FormsClient, retryCalls } from './client.ts';
+export { waitForSession } from './wait-for-session.ts';
