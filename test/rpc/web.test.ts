@@ -58,6 +58,7 @@ describe('a browser that asks for a page of another origin', () => {
       'FormsService/CreateForm',
       'FormsService/GetActivation',
       'FormsService/ActivateForm',
+      'FormsService/GetPublicForm',
       'HostedService/GetHosted',
       'HostedService/OpenHostedSession',
       'HostedService/PostHosted',
