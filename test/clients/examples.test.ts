@@ -5,21 +5,66 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
 import { expectedOutput, type Given, givenLargeForm } from './given.ts';
 import { useDebianModules } from './go-modules.ts';
+import {
+  ANSWERS_PROTO,
+  givenTypedForm,
+  givenUploads,
+  storedAnswers,
+  type TypedForm,
+  withoutUploads,
+  writeProto,
+} from './typed.ts';
 
-/** The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. */
+/** What a gRPC client in Java needs of Debian's packages. */
+const jars = [
+  ...[
+    'grpc-api',
+    'grpc-context',
+    'grpc-core',
+    'grpc-netty',
+    'grpc-protobuf',
+    'grpc-protobuf-lite',
+    'grpc-stub',
+  ],
+  ...[
+    'netty-buffer',
+    'netty-codec',
+    'netty-codec-http',
+    'netty-codec-http2',
+    'netty-common',
+    'netty-handler',
+  ],
+  ...['netty-handler-proxy', 'netty-resolver', 'netty-transport', 'netty-transport-native-unix-common'],
+  ...['geronimo-annotation-1.3-spec', 'gson', 'guava', 'perfmark-api', 'protobuf', 'protobuf-util'],
+].map((name) => `/usr/share/java/${name}.jar`);
+
+/**
+ * The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. Of Java,
+ * whose client needs much beside it, there is no example.
+ */
 const examples: Language[] = [
-  { name: 'node', check: 'true', run: [process.execPath, 'main.ts'] },
+  {
+    name: 'node',
+    check: 'true',
+    run: [process.execPath, 'main.ts'],
+    answers: { local: 'protoc-gen-es', out: 'gen/answers', opt: ['target=js', 'import_extension=js'] },
+    typed: [process.execPath, '../../test/clients/node/typed.mjs'],
+  },
   {
     name: 'python',
     check: 'command -v protoc grpc_python_plugin && python3 -c "import grpc"',
     run: ['python3', 'main.py'],
     operations: ['python3', '../../test/clients/python/check.py'],
+    answers: { protoc_builtin: 'python', out: 'gen/answers' },
+    typed: ['python3', '../../test/clients/python/typed.py'],
   },
   {
     name: 'ruby',
     check: 'command -v protoc grpc_ruby_plugin && ruby -e "require :grpc.to_s"',
     run: ['ruby', 'main.rb'],
     operations: ['ruby', '../../test/clients/ruby/check.rb'],
+    answers: { protoc_builtin: 'ruby', out: 'gen/answers' },
+    typed: ['ruby', '../../test/clients/ruby/typed.rb'],
   },
   {
     name: 'go',
@@ -27,6 +72,15 @@ const examples: Language[] = [
       'command -v go protoc-gen-go protoc-gen-go-grpc && test -d /usr/share/gocode/src/google.golang.org/grpc',
     run: ['go', 'run', '.'],
     operations: ['go', 'run', '../../test/clients/go/check.go'],
+    answers: {
+      local: 'protoc-gen-go',
+      out: 'gen',
+      opt: [
+        'module=example.com/client/gen',
+        `M${ANSWERS_PROTO}=example.com/client/gen/headlessforms/generated/every_type`,
+      ],
+    },
+    typed: ['go', 'run', '../../test/clients/go/typed/typed.go'],
   },
   {
     name: 'cpp',
@@ -39,6 +93,27 @@ const examples: Language[] = [
       libraries='grpc++ protobuf'
       g++ -std=c++17 -Igen $(pkg-config --cflags $libraries) -o gen/check ../../test/clients/cpp/check.cc \
         gen/headlessforms/v1/*.o $(pkg-config --libs $libraries) && ./gen/check`,
+    ],
+    answers: { protoc_builtin: 'cpp', out: 'gen' },
+    typed: [
+      'sh',
+      '-c',
+      `make -j2 gen/main >gen/make.log 2>&1
+      libraries='grpc++ protobuf'
+      g++ -std=c++17 -Igen $(pkg-config --cflags $libraries) -o gen/typed ../../test/clients/cpp/typed.cc \
+        gen/headlessforms/generated/every_type/answers.pb.cc gen/headlessforms/v1/*.o \
+        $(pkg-config --libs $libraries) && ./gen/typed`,
+    ],
+  },
+  {
+    name: 'java',
+    check: `command -v javac protoc grpc_java_plugin && ls ${jars.join(' ')}`,
+    answers: { protoc_builtin: 'java', out: 'gen' },
+    typed: [
+      'sh',
+      '-c',
+      `javac -nowarn -cp ${jars.join(':')} -d gen/classes $(find gen -name '*.java') Typed.java &&
+      java -cp gen/classes:${jars.join(':')} Typed`,
     ],
   },
 ];
@@ -63,11 +138,20 @@ const BUILD_MS = 900_000;
 
 let service: TestService;
 let given: Given;
+let typed: TypedForm;
 
 beforeAll(async () => {
   service = await startService();
   given = await givenLargeForm(service);
-  await Promise.all(installed.map((language) => run('buf', ['generate'], { cwd: folderOf(language), env })));
+  typed = await givenTypedForm(service);
+  await Promise.all(
+    installed.map(async (language) => {
+      const cwd = folderOf(language);
+      await run('buf', ['generate'], { cwd, env });
+      const template = JSON.stringify({ version: 'v2', plugins: [language.answers] });
+      await run('buf', ['generate', writeProto(cwd, typed), '--template', template], { cwd, env });
+    }),
+  );
   for (const language of installed.filter(({ name }) => name === 'go')) {
     const flags = useDebianModules(join(folderOf(language), 'gen'));
     Object.assign(env, { GOFLAGS: flags.join(' '), GOPROXY: 'off' });
@@ -79,10 +163,10 @@ it('misses no toolchain in CI', () => {
   expect(process.env.CI === 'true' ? missing.map(({ name }) => name) : []).toEqual([]);
 });
 
-it.each(installed)(
+it.each(installed.filter(({ run: command }) => command !== undefined))(
   'the client in $name does everything, and reads the typed errors',
   async (language) => {
-    const output = await outputOf(language, language.run);
+    const output = await outputOf(language, language.run ?? []);
 
     expect(output.split('\n')).toEqual([
       expect.stringMatching(/^activated form_\w+$/),
@@ -109,8 +193,39 @@ it.each(installed.filter(({ operations }) => operations !== undefined))(
   BUILD_MS,
 );
 
+it.each(installed)(
+  'the message of answers in $name reads and sends every type of field, and keeps what it does not know',
+  async (language) => {
+    const uploadIds = await givenUploads(service, typed.formId);
+    const output = await outputOf(language, language.typed, {
+      FORM_ID: typed.formId,
+      SUBMISSION_ID: typed.submissionId,
+      UPLOAD_IDS: uploadIds.join(),
+      NEWER: typed.newer,
+      NEWER_JSON: JSON.stringify(typed.newerJson),
+    });
+
+    const [read = '', whole, sent = '', kept = '', strict, ignored = '', end] = output.split('\n');
+    const jsonOf = (line: string) => JSON.parse(line.slice(line.indexOf(' ')));
+    expect(jsonOf(read)).toEqual(typed.stored);
+    expect(whole).toBe('whole 2147483646 5 3 Ada');
+    const stored = await storedAnswers(service, sent.replace('sent ', ''));
+    expect(withoutUploads(stored)).toEqual(withoutUploads(typed.stored));
+    expect(stored).toMatchObject({ file: { upload_id: uploadIds[0] }, files: [{ upload_id: uploadIds[1] }] });
+    expect(typed.readNewer(kept.replace('kept ', ''))).toEqual(typed.readNewer(typed.newer));
+    expect(strict).toBe('refused');
+    expect(jsonOf(ignored)).toEqual(typed.stored);
+    expect(end).toBe('');
+  },
+  BUILD_MS,
+);
+
 /** What a command prints in the folder of an example. */
-async function outputOf(language: Language, [command = '', ...args]: string[]): Promise<string> {
+async function outputOf(
+  language: Language,
+  [command = '', ...args]: string[],
+  more: NodeJS.ProcessEnv = {},
+): Promise<string> {
   const targets = {
     API_KEY: service.key,
     GRPC_TARGET: new URL(service.grpcUrl).host,
@@ -119,14 +234,25 @@ async function outputOf(language: Language, [command = '', ...args]: string[]): 
     LARGE_FORM_ID: given.largeFormId,
     UPLOAD_ID: given.uploadId,
   };
-  const { stdout } = await run(command, args, { cwd: folderOf(language), env: { ...env, ...targets } });
+  const { stdout } = await run(command, args, {
+    cwd: folderOf(language),
+    env: { ...env, ...targets, ...more },
+  });
   return stdout;
 }
 
-function folderOf({ name }: Language): string {
-  return join(root, 'examples', name);
+function folderOf({ name, run: command }: Language): string {
+  return join(root, command === undefined ? 'test/clients' : 'examples', name);
 }
 
 const run = promisify(execFile);
 
-type Language = { name: string; check: string; run: string[]; operations?: string[] };
+/** `answers` is the plugin of buf that generates the message of answers, which the command `typed` uses. */
+type Language = {
+  name: string;
+  check: string;
+  run?: string[];
+  operations?: string[];
+  answers: object;
+  typed: string[];
+};

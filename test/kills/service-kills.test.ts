@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
-import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
+import { spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
+import { KEY, settings } from './given.ts';
 
 const KILLS = 3;
 const WRITERS = 16;
@@ -96,23 +97,6 @@ function caller(url: string): Call {
     return { status: response.status, json: (await response.json()) as Reply };
   };
 }
-
-async function settings(folder: string, databaseUrl: string | undefined) {
-  const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
-  return {
-    PORT: String(port),
-    GRPC_PORT: String(grpcPort),
-    HOST: '127.0.0.1',
-    DATA_DIR: join(folder, 'data'),
-    SECRET_KEY: 'ab'.repeat(32),
-    BOOTSTRAP_API_KEY: KEY,
-    RATE_LIMIT: 'off',
-    MAX_WEBHOOKS: '100000',
-    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
-  };
-}
-
-const KEY = 'a-key-for-the-tests-of-crashes-only';
 
 const definition = {
   name: 'Contact',
