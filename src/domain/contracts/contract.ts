@@ -102,13 +102,16 @@ function isAccessor(name: string, of: string): boolean {
   return begun === of || ended === of;
 }
 
-/** Methods of every message in C++, whose generator does not rename fields that are called so. */
-const reservedNames = new Set([
-  'default_instance',
-  'descriptor',
-  'internal_default_instance',
-  'unknown_fields',
-]);
+/**
+ * Methods of every message in C++ and Java. The generator of C++ does not rename fields that are called so. That of Java
+ * does, but what reads JSON by its messages then looks for the former name, if a field may be absent.
+ */
+const reservedNames = new Set(
+  (
+    'default_instance descriptor internal_default_instance unknown_fields all_fields cached_size class ' +
+    'default_instance_for_type descriptor_for_type initialization_error_string parser_for_type serialized_size'
+  ).split(' '),
+);
 
 function folded(name: string): string {
   return name.replaceAll('_', '').toLowerCase();

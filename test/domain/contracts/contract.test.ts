@@ -88,7 +88,7 @@ it.each([
   ],
   [
     ['descriptor', 'class', 'constructor'],
-    ['descriptor_1', 'class', 'constructor'],
+    ['descriptor_1', 'class_2', 'constructor'],
   ],
 ])('names the fields %j %j', (ids, names) => {
   expect(namesOf(versionOf(ids))).toEqual(names);
