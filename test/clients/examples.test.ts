@@ -16,27 +16,13 @@ import {
 } from './typed.ts';
 
 /** What a gRPC client in Java needs of Debian's packages. */
-const jars = [
-  ...[
-    'grpc-api',
-    'grpc-context',
-    'grpc-core',
-    'grpc-netty',
-    'grpc-protobuf',
-    'grpc-protobuf-lite',
-    'grpc-stub',
-  ],
-  ...[
-    'netty-buffer',
-    'netty-codec',
-    'netty-codec-http',
-    'netty-codec-http2',
-    'netty-common',
-    'netty-handler',
-  ],
-  ...['netty-handler-proxy', 'netty-resolver', 'netty-transport', 'netty-transport-native-unix-common'],
-  ...['geronimo-annotation-1.3-spec', 'gson', 'guava', 'perfmark-api', 'protobuf', 'protobuf-util'],
-].map((name) => `/usr/share/java/${name}.jar`);
+const jars =
+  `grpc-api grpc-context grpc-core grpc-netty grpc-protobuf grpc-protobuf-lite grpc-stub netty-buffer
+  netty-codec netty-codec-http netty-codec-http2 netty-common netty-handler netty-handler-proxy netty-resolver
+  netty-transport netty-transport-native-unix-common geronimo-annotation-1.3-spec gson guava perfmark-api protobuf
+  protobuf-util`
+    .split(/\s+/)
+    .map((name) => `/usr/share/java/${name}.jar`);
 
 /**
  * The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. Of Java,
