@@ -143,6 +143,20 @@ export class Days {
     return this;
   }
 
+  /** A callback of the session `sess_1`. */
+  ended(at: number, { url, outcome, secret }: { url: string; outcome: string; secret: string }): this {
+    const body = JSON.stringify({
+      id: 'evt_1',
+      event: 'session.ended',
+      data: { sessionId: 'sess_1', outcome },
+    });
+    const seconds = Math.floor(at / SECOND_MS);
+    const mac = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex');
+    const headers = { 'webhook-id': 'evt_1', 'x-service-signature': `t=${seconds}, v1=${mac}` };
+    this.observed.push({ kind: 'webhook', at, receiver: 'ask', url, headers, body, answered: 204 });
+    return this;
+  }
+
   /** A mail about a submission. */
   told(at: number, about: MailGiven = {}): this {
     const { id = 'sub_1111111111', mark = MARK, to = OWNER, messageId = `dlv_${id}@x` } = about;

@@ -358,6 +358,11 @@ describe('the ledger finds', () => {
       'nothing was written anew',
       neverRewritten(given().submission(AT).call(AFTER, 'DELETE', `/v1/submissions/${SUB}`).gone()),
     ],
+    ['reminded until the end', 'after the end', asked().mail(HOUR_MS, { to: [ASKED], raw: 'A reminder' })],
+    ['reminded until the end', 'it never came', asked()],
+    ['one callback for each ask', 'another outcome', calledBack('declined')],
+    ['one callback for each ask', 'two outcomes', calledBack('cancelled', 'expired')],
+    ['one callback for each ask', 'it never came', asked()],
     ['no file is orphaned', 'without a row', withFile(given(), { row: false })],
     ['no file is orphaned', 'without a submission', withFile(given(), { row: true })],
     [
@@ -385,6 +390,30 @@ describe('the ledger finds', () => {
     expect(rules.map(({ name }) => name).filter((name) => !named.has(name))).toEqual([]);
   });
 });
+
+/** Somebody who is asked for eight hours, and the asker who ends that after half an hour. */
+function asked(): Days {
+  const body = {
+    notify: { email: ASKED, remind_after: [7200] },
+    callback: { url: CALLBACK, secret: 'a secret of the asker' },
+    expires_in: 28_800,
+  };
+  const session = { id: 'sess_1', created_at: new Date(AT).toISOString() };
+  return given()
+    .call(AT, 'POST', '/v1/sessions', { status: 201, body, json: { session } })
+    .call(AT + 30 * MINUTE_MS, 'POST', '/v1/sessions/sess_1/cancel');
+}
+
+function calledBack(...outcomes: string[]): Days {
+  return outcomes.reduce(
+    (days, outcome) =>
+      days.ended(AT + 31 * MINUTE_MS, { url: CALLBACK, outcome, secret: 'a secret of the asker' }),
+    asked(),
+  );
+}
+
+const ASKED = 'asked@people.example';
+const CALLBACK = 'https://ask.example/hook';
 
 function lostMail(): Days {
   const days = given()
