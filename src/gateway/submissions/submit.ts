@@ -19,7 +19,7 @@ import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import { customRoute, type Route, readQuery, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, idempotencyKey, idempotencyKeyOf, jsonObject, okReply } from '../schemas.ts';
+import { flag, idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
 import { acceptFormPost } from './html-form.ts';
 
 const { method: rpcs } = SubmissionsService;
@@ -51,7 +51,10 @@ const demoBody = z.union([
 const acceptedReply = z
   .object({
     ok: z.literal(true),
-    submission_id: z.string().meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] }),
+    submission_id: z
+      .string()
+      .meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] })
+      .describe('Empty with `check=true`.'),
   })
   .meta({ id: 'Accepted' });
 
@@ -61,7 +64,8 @@ const submitting = {
       'Whether to check the answers only: 200 if they would be accepted, else the same errors. Nothing is stored.',
     ),
   }),
-  checked: okReply,
+  // The same type as when it is stored, so that generated clients need not tell the two apart.
+  checked: acceptedReply,
   headers: { 'Idempotency-Key': idempotencyKey },
   body: submissionBody,
   status: 201,
@@ -129,7 +133,7 @@ async function acceptJson(
   if (isCheck(context)) {
     const { violations } = await context.call(check, { formId, answers });
     if (violations.length > 0) throw contentError(violations.map(violationFromMessage), value);
-    sendJson(response, 200, { ok: true });
+    sendJson(response, 200, { ok: true, submission_id: '' });
     return;
   }
   const { submissionId } = await context.call(create, { formId, answers, source, idempotencyKey: key });
