@@ -90,6 +90,8 @@ export const pageLimits = {
   session: { name: 'session', per: 'minute', client: 600, total: 30_000 },
   /** Each opens a session that is kept for a week. */
   visit: { name: 'visit', per: 'hour', client: 300, form: 100, total: 3_000 },
+  /** Mails a code to the address that a visitor of a form's page has entered. */
+  code: { name: 'code', per: 'hour', client: 10, total: 600 },
   /** Without a session. A person goes through a few steps a minute, and a network of people through some more. */
   check: { name: 'check', per: 'minute', client: 600, form: 300, total: 30_000 },
 } as const satisfies Record<string, ClientLimits>;
@@ -225,6 +227,16 @@ const hosted: MethodTable<typeof HostedService> = {
     audit: isAnswer,
   },
   submitPostedForm: { ...submit, audit: isAnswer },
+  sendRespondentCode: {
+    key: 'none',
+    limits: { name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true },
+    audit: isNot('Whoever opens a page asks for a code. What is submitted says who has given one.'),
+  },
+  giveRespondentCode: {
+    key: 'none',
+    limits: { name: 'give-code', per: 'minute', client: 60, form: 60, total: 3_000 },
+    audit: isNot('What is submitted says who has given a code.'),
+  },
 };
 
 const upload: LimitedAccess = {

@@ -29,7 +29,10 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   },
   KeysService: { none: 'createKey listKeys deleteKey' },
   AuditService: { none: 'listAuditEntries' },
-  HostedService: { none: 'openHostedSession submitPostedForm', session: 'getHosted postHosted' },
+  HostedService: {
+    none: 'openHostedSession submitPostedForm sendRespondentCode giveRespondentCode',
+    session: 'getHosted postHosted',
+  },
   UploadsService: { none: 'createUpload uploadFile', reading: 'getUpload getLinkedUpload' },
   MailService: { none: 'getMailLink followMailLink startMail' },
   OwnersService: {
@@ -68,7 +71,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   Settings: {
     retention: 'retentionDays',
     none: `allowPartial submitLabel successMessage redirectUrl allowedOrigins embedOrigins closesAt maxSubmissions
-      locale publicPage review compatibility`,
+      locale publicPage review compatibility onePerRespondent`,
   },
   SpamSettings: { none: 'honeypot minTime' },
   Theme: { none: 'accentColor logo mode' },
@@ -103,6 +106,8 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   Callback: { destination: 'url', none: 'secret template' },
   // Its receiver gets the link of the session, which its maker has.
   Notify: { none: 'email webhookId message remindAfter' },
+  // Whom the page asks for a code: they answer, and read what the page shows.
+  SessionRespondent: { none: 'email' },
   SessionContext: { none: 'title text' },
   ContextItem: { none: 'label value kind' },
   DeclineSessionRequest: { none: 'sessionId reason' },
@@ -126,17 +131,20 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   CreateKeyRequest: { scopes: 'scopes project expiresIn', none: 'name idempotencyKey' },
   DeleteKeyRequest: { none: 'keyId revokeChildren' },
 
-  GetHostedRequest: { none: 'sessionId formId preview posted crossSite' },
-  OpenHostedSessionRequest: { none: 'formId issueToken' },
+  GetHostedRequest: { none: 'sessionId formId preview posted crossSite browser' },
+  OpenHostedSessionRequest: { none: 'formId issueToken browser' },
   PostHostedRequest: {
-    none: 'sessionId formId goal goalPage page shown honeypot issueToken crossSite declineReason',
+    none: 'sessionId formId goal goalPage page shown honeypot issueToken crossSite declineReason browser',
   },
+  // The code proves the right to the page, in the browser that asked for it.
+  SendRespondentCodeRequest: { none: 'sessionId formId email browser crossSite' },
+  GiveRespondentCodeRequest: { none: 'sessionId formId code browser crossSite' },
   SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl' },
   Input: { none: 'name values' },
   Violation: { none: 'path code message received' },
 
   CreateUploadRequest: { none: 'formId sessionId fieldId filename content idempotencyKey' },
-  UploadFileRequest: { none: 'formId sessionId fieldId filename content idempotencyKey' },
+  UploadFileRequest: { none: 'formId sessionId fieldId filename content idempotencyKey browser' },
 
   // Who takes a form over says whether those go on getting answers that the former owner added.
   FollowMailLinkRequest: { destination: 'keepRecipients', none: 'token stopScope' },

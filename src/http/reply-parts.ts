@@ -18,6 +18,10 @@ const origin = z
           '`prefill`: left as it was. `default`: the field’s. `mcp_user`: as an MCP client says, by its user.',
       ),
     at: timeReply,
+    verified: z
+      .literal(true)
+      .exactOptional()
+      .describe('By a person who gave a code mailed to their address: the submission’s `respondent`.'),
     key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
   })
   .meta({ id: 'AnswerOrigin' });
@@ -38,11 +42,12 @@ export function readProvenance({ provenance: origins }: Pick<Submission, 'proven
   return reply && Object.fromEntries(entries);
 }
 
-function originOf({ by, answerTime, keyId }: AnswerOrigin): z.input<typeof origin> {
+function originOf({ by, answerTime, keyId, verified }: AnswerOrigin): z.input<typeof origin> {
   return {
     by: channels.get(by) ?? 'api',
     at: timeOf(answerTime),
     ...(keyId !== '' && { key_id: keyId }),
+    ...(verified && { verified }),
   };
 }
 

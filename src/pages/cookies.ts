@@ -58,6 +58,33 @@ export function setVisitorCookie(
   else response.cookie(name, sessionId, options);
 }
 
+/** What only the browser has in which a respondent gives codes; empty if it has nothing yet. */
+export function readRespondentCookie(request: Request, { hostedUrl }: Pick<Framed, 'hostedUrl'>): string {
+  return cookieOf(request, respondentCookieOf(hostedUrl)) ?? '';
+}
+
+/** Gives the browser what `readRespondentCookie` reads, for 30 days, as long as a session may live. */
+export function setRespondentCookie(
+  response: Response,
+  browser: string,
+  { hostedUrl, isFramed }: Pick<Framed, 'hostedUrl' | 'isFramed'>,
+): void {
+  const secure = hostedUrl.startsWith('https:');
+  const framed =
+    secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const };
+  response.cookie(respondentCookieOf(hostedUrl), browser, {
+    path: secure ? '/' : cookiePath(hostedUrl, '/'),
+    httpOnly: true,
+    secure,
+    maxAge: 30 * DAY_MS,
+    ...framed,
+  });
+}
+
+function respondentCookieOf(hostedUrl: string): string {
+  return hostedUrl.startsWith('https:') ? '__Host-respondent' : 'respondent';
+}
+
 const COOKIE = 'form_visit';
 const SECURE_COOKIE = '__Host-visit-';
 

@@ -30,7 +30,19 @@ export const formPostPages = {
 function renderError(error: RestError, request: IncomingMessage, requestId: string): Page {
   if (error.reason === 'invalid' && isActivation(request)) return renderActivation(request, {});
   if (error.reason === 'invalid') return renderProblems(error.details, request);
+  if (error.reason === 'code_needed')
+    return renderMessageOf(error, request, { requestId, more: linkToPage(error, request) });
   return renderMessageOf(error, request, { requestId });
+}
+
+/** The page that takes the answers, which the message of the error names. */
+function linkToPage({ body }: RestError, request: IncomingMessage) {
+  const [address] = /https?:\S+$/.exec(body.error.message) ?? [];
+  const { words } = languageOf(request);
+  return (
+    address !== undefined &&
+    html`<p class="actions"><a class="button" href="${address}">${words.codeGive}</a></p>`
+  );
 }
 
 function isActivation({ url = '' }: IncomingMessage): boolean {

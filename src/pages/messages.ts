@@ -94,6 +94,7 @@ const said: Readonly<Record<ReasonName, Said>> = {
   insufficient_scope: badRequest,
   sign_in_again: badRequest,
   breaking_change: badRequest,
+  code_needed: { title: 'codeTitle', text: 'codeRefusedText', icon: 'closed' },
 };
 
 /** Owners read their own pages, where no answers are sent. */

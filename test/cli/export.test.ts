@@ -87,7 +87,7 @@ const omitted: Record<ExportName, string> = {
   forms: `project_id draft_secret activation_hash activation_expires_at created_from deleted_at owner_epoch
     question_due_at`,
   versions: '',
-  submissions: 'project_id idempotency_key request_fingerprint',
+  submissions: 'project_id idempotency_key respondent_key request_fingerprint',
   sessions:
     'project_id expiry_announced_at idempotency_key request_fingerprint keyless_bytes callback_secret',
   webhooks: `project_id secret next_secret next_secret_at previous_secret previous_secret_until keyless failing_since

@@ -304,6 +304,8 @@ async function givenSubmission(
     status: 'accepted',
     idempotencyKey: null,
     requestFingerprint: null,
+    respondent: null,
+    respondentKey: null,
     createdAt,
     event: { id: newId('evt', Date.now()), type: 'submission.created', body },
   };

@@ -78,6 +78,8 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     status: 'accepted',
     idempotencyKey: null,
     requestFingerprint: null,
+    respondent: null,
+    respondentKey: null,
     createdAt,
     event: {
       id: newId('evt', now),

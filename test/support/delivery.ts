@@ -228,6 +228,8 @@ export function aSubmissionTo(form: Form & { versionId: string }, answers: JsonO
     status: 'accepted' as const,
     idempotencyKey: null,
     requestFingerprint: null,
+    respondent: null,
+    respondentKey: null,
     event: { id: event.id, type, body },
   };
 }

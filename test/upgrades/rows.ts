@@ -107,6 +107,10 @@ export async function makeRows({
     await call('POST', `/v1/sessions/${refused.session?.id}/decline`, { reason: 'Not now' }).catch(
       () => undefined,
     );
+  const respondent = { email: 'grace@example.com' };
+  // Versions before respondents refuse it.
+  const verified = await call('POST', sessions, { respondent }).catch(() => undefined);
+  if (verified) await answerWithCode(`${url}/f/${verified.session?.id}`);
   await call('PATCH', `/v1/sessions/${open.session?.id}`, { answers: { message: 'Not yet' } });
 
   await call('POST', '/v1/keys', { name: 'reads', scopes: ['submissions:read'] });
@@ -146,6 +150,14 @@ export async function makeRows({
   async function post(to: string, inputs: Record<string, string>, cookie?: string): Promise<Response> {
     const headers = { origin: url, ...(cookie && { cookie }) };
     return fetch(to, { method: 'POST', headers, body: new URLSearchParams(inputs), redirect: 'manual' });
+  }
+
+  /** Answers on the page of a session that asks for a code. */
+  async function answerWithCode(page: string): Promise<void> {
+    const sent = await post(page, { _code: 'send' });
+    const browser = sent.headers.getSetCookie()[0]?.split(';')[0];
+    await post(page, { _code: 'give', code: await linkIn('grace@example.com', /^\d{6}$/m) }, browser);
+    await post(page, { email: 'grace@example.com' }, browser);
   }
 
   async function signIn(): Promise<string | undefined> {

@@ -938,6 +938,14 @@ export declare type Settings = Message<"headlessforms.v1.Settings"> & {
    * @generated from field: headlessforms.v1.Compatibility compatibility = 15;
    */
   compatibility: Compatibility;
+
+  /**
+   * Whether the form's page asks for an email address and a code mailed to it, and takes one submission from each
+   * mailbox. Refused for forms made without a key.
+   *
+   * @generated from field: bool one_per_respondent = 16;
+   */
+  onePerRespondent: boolean;
 };
 
 /**

@@ -501,6 +501,13 @@ export enum Reason {
    * @generated from enum value: REASON_BREAKING_CHANGE = 24;
    */
   BREAKING_CHANGE = 24,
+
+  /**
+   * Only the page takes the answers, after a code that it mails to the respondent. Code `UNAUTHENTICATED`, status 401.
+   *
+   * @generated from enum value: REASON_CODE_NEEDED = 25;
+   */
+  CODE_NEEDED = 25,
 }
 
 /**

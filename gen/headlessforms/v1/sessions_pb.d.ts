@@ -171,6 +171,13 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
    * @generated from field: headlessforms.v1.Notification notification = 41;
    */
   notification?: Notification | undefined;
+
+  /**
+   * The person who is to answer; unset: whoever has the link.
+   *
+   * @generated from field: headlessforms.v1.SessionRespondent respondent = 42;
+   */
+  respondent?: SessionRespondent | undefined;
 };
 
 /**
@@ -293,6 +300,26 @@ export declare type Notify = Message<"headlessforms.v1.Notify"> & {
  * Use `create(NotifySchema)` to create a new message.
  */
 export declare const NotifySchema: GenMessage<Notify>;
+
+/**
+ * The person who is to answer a session.
+ *
+ * @generated from message headlessforms.v1.SessionRespondent
+ */
+export declare type SessionRespondent = Message<"headlessforms.v1.SessionRespondent"> & {
+  /**
+   * Required. Their email address. The page asks for a code mailed to it before it shows anything.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.SessionRespondent.
+ * Use `create(SessionRespondentSchema)` to create a new message.
+ */
+export declare const SessionRespondentSchema: GenMessage<SessionRespondent>;
 
 /**
  * Where the end of a session is reported, as readers see it.
@@ -483,6 +510,14 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
    * @generated from field: headlessforms.v1.Notify notify = 41;
    */
   notify?: Notify | undefined;
+
+  /**
+   * Who is to answer on the page: it asks for a code mailed to that address before it shows anything. Needs an API key
+   * with the scope `sessions:notify`.
+   *
+   * @generated from field: headlessforms.v1.SessionRespondent respondent = 42;
+   */
+  respondent?: SessionRespondent | undefined;
 };
 
 /**

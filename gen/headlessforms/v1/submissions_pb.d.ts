@@ -106,6 +106,14 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
    * @generated from field: repeated string personal = 13;
    */
   personal: string[];
+
+  /**
+   * The person who answered on the page, with a code mailed to their address. Unset for all others, and for what a key
+   * submits.
+   *
+   * @generated from field: headlessforms.v1.Respondent respondent = 12;
+   */
+  respondent?: Respondent | undefined;
 };
 
 /**
@@ -113,6 +121,40 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
  * Use `create(SubmissionSchema)` to create a new message.
  */
 export declare const SubmissionSchema: GenMessage<Submission>;
+
+/**
+ * A person whose email address is known for certain.
+ *
+ * @generated from message headlessforms.v1.Respondent
+ */
+export declare type Respondent = Message<"headlessforms.v1.Respondent"> & {
+  /**
+   * How it is known.
+   *
+   * @generated from field: headlessforms.v1.RespondentMethod method = 1;
+   */
+  method: RespondentMethod;
+
+  /**
+   * Their email address.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+
+  /**
+   * When they gave the code.
+   *
+   * @generated from field: google.protobuf.Timestamp verify_time = 3;
+   */
+  verifyTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.Respondent.
+ * Use `create(RespondentSchema)` to create a new message.
+ */
+export declare const RespondentSchema: GenMessage<Respondent>;
 
 /**
  * Where an answer comes from, as the service has seen it.
@@ -140,6 +182,13 @@ export declare type AnswerOrigin = Message<"headlessforms.v1.AnswerOrigin"> & {
    * @generated from field: string key_id = 3;
    */
   keyId: string;
+
+  /**
+   * Whether a person gave it whose email address is known for certain: the submission's `respondent`.
+   *
+   * @generated from field: bool verified = 4;
+   */
+  verified: boolean;
 };
 
 /**
@@ -721,6 +770,32 @@ export declare type EraseSubmissionsResponse = Message<"headlessforms.v1.EraseSu
  * Use `create(EraseSubmissionsResponseSchema)` to create a new message.
  */
 export declare const EraseSubmissionsResponseSchema: GenMessage<EraseSubmissionsResponse>;
+
+/**
+ * How the email address of a respondent is known.
+ *
+ * @generated from enum headlessforms.v1.RespondentMethod
+ */
+export enum RespondentMethod {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: RESPONDENT_METHOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By a code mailed to it.
+   *
+   * @generated from enum value: RESPONDENT_METHOD_EMAIL_CODE = 1;
+   */
+  EMAIL_CODE = 1,
+}
+
+/**
+ * Describes the enum headlessforms.v1.RespondentMethod.
+ */
+export declare const RespondentMethodSchema: GenEnum<RespondentMethod>;
 
 /**
  * How an answer came.

@@ -210,6 +210,13 @@ export declare type UploadFileRequest = Message<"headlessforms.v1.UploadFileRequ
    * @generated from field: string idempotency_key = 6;
    */
   idempotencyKey: string;
+
+  /**
+   * In the first message, of the hosted page: what only the browser has in which the respondent has given a code.
+   *
+   * @generated from field: string browser = 7;
+   */
+  browser: string;
 };
 
 /**

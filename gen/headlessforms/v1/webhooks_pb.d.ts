@@ -1428,6 +1428,13 @@ export enum MailKind {
    * @generated from enum value: MAIL_KIND_QUESTION = 11;
    */
   QUESTION = 11,
+
+  /**
+   * The code that a respondent asked for on a page.
+   *
+   * @generated from enum value: MAIL_KIND_RESPONDENT_CODE = 12;
+   */
+  RESPONDENT_CODE = 12,
 }
 
 /**

@@ -3,6 +3,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { publicPageUrl } from '../../domain/definition/share.ts';
 import { isKeyless } from '../../domain/ids.ts';
+import { respondentCode } from '../../domain/sessions/respondent.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
 import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
@@ -16,6 +17,7 @@ import { type MailContext, type MailMessage, mailMessageSchema } from './message
 import { questionMail } from './question-mails.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
+  codeMail,
   noticeMail,
   ownerChangedMail,
   type RequestKind,
@@ -38,11 +40,16 @@ export async function composeMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
   if (whole.success) return whole.data;
-  const { to, languages, webhook, browserHash = null, reminder = 0 } = queuedMailSchema.parse(mail);
+  const { to, languages, webhook, codeId, browserHash = null, reminder = 0 } = queuedMailSchema.parse(mail);
   const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
   if (kind === 'sign_in') {
     return signInMail(options, { ...context, language: chooseLanguage('', languages) }, browserHash);
+  }
+
+  if (kind === 'respondent_code') {
+    const asked = { ...context, language: chooseLanguage('', languages) };
+    return codeId === undefined ? null : codeMail(asked, respondentCode(secretKey, codeId));
   }
 
   const form = await findAnyForm(database, formId);
@@ -177,6 +184,8 @@ export const queuedMailSchema = z.object({
   /** Of mails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
   isKnown: z.boolean().exactOptional(),
   askedFrom: z.string().exactOptional(),
+  /** Of the code that a respondent asked for. */
+  codeId: z.string().exactOptional(),
   /** SHA-256 of what only the browser has that asked to sign in, hex. */
   browserHash: z.string().exactOptional(),
 });

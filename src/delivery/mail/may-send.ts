@@ -15,6 +15,7 @@ import type { Claim } from '../../store/deliveries/claim.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
 import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
+import { isCodeOpen } from '../../store/mail/respondent-codes.ts';
 import { findOwnerStanding } from '../../store/owners/owners.ts';
 import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
@@ -57,6 +58,7 @@ const limits = new Map<string, RefuseMail>([
   ['recipient_confirmation', refuseRequest],
   ['owner_change', refuseRequest],
   ['question', refuseQuestion],
+  ['respondent_code', refuseCode],
 ]);
 
 /**
@@ -152,6 +154,12 @@ async function refuseQuestion(
   if (strangers !== null) return { outcome: 'waits', error: notSent.strangers, waitMs: strangers.waitMs };
   const usedUp = await takeMailAllowances(database, id, [questionsToMailbox(to)]);
   return usedUp && { outcome: 'waits', error: notSent.tooMany, waitMs: usedUp.waitMs };
+}
+
+/** Codes were counted when they were asked for; whoever asked for one that is over has gone. */
+async function refuseCode({ database }: MailLimitOptions, { content }: Claim): Promise<Refusal | null> {
+  const { codeId = '' } = queuedMailSchema.parse(content.channel === 'mail' ? content.mail : undefined);
+  return (await isCodeOpen(database, codeId)) ? null : dropped('The code has expired, or was replaced.');
 }
 
 /**

@@ -115,6 +115,21 @@ export async function signInMail(
   );
 }
 
+/**
+ * The mail with the code that a respondent asked for. Strangers can have it sent, so that it quotes nothing of the form
+ * or the session.
+ */
+export function codeMail(context: MailContext, code: string): MailMessage {
+  const { mail, words } = context.language;
+  return writeMail(context, {
+    subject: fill(mail.codeSubject, { code }),
+    title: fill(mail.codeSubject, { code }),
+    paragraphs: [mail.codeText, mail.codeIgnore],
+    rows: [{ label: words.codeLabel, text: code }],
+    footer: [fill(mail.whyCode, { email: context.to })],
+  });
+}
+
 /** The mail to who owned a form until another address took it over. */
 export function ownerChangedMail(context: MailContext, formName: string): MailMessage {
   const { mail } = context.language;

@@ -105,6 +105,11 @@ export function widerNetworksOf(forwarded: string): { network: string; times: nu
   ];
 }
 
+/** The widest of them, so that one who has a whole IPv6 /48 or IPv4 /24 counts once. */
+export function widestNetworkOf(forwarded: string): string {
+  return widerNetworksOf(forwarded).at(-1)?.network ?? networkOf(forwarded);
+}
+
 /** `192.0.2.1:50000` or `[2001:db8::1]:50000`. */
 const withPort = /^(?:([\d.]+)|\[(.+)\]):\d+$/;
 

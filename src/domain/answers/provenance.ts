@@ -53,6 +53,11 @@ export function originOnPage(field: Field, answer: Json, held: Held, at: string)
   return { by: beganWithDefault && sameAnswer(field, defaultValue, answer) ? 'default' : 'human', at };
 }
 
+/** The same origin, of a person whose address is known for certain if it is one. */
+export function verified(origin: StoredOrigin): StoredOrigin {
+  return origin.by === 'human' ? { ...origin, verified: true } : origin;
+}
+
 /** All answers came together, but for the defaults that filled in. */
 function originsOfCall({ definition, answers, given, by, keyId }: Submitted): StoredOrigin[] {
   const own: StoredOrigin = { by, ...(keyId !== undefined && { key: keyId }) };
@@ -143,8 +148,9 @@ export function provenanceJson(stored: readonly StoredOrigin[], answers: Answers
   return `{${json}}`;
 }
 
-function originFrom({ by, at: time, key }: StoredOrigin, at: string): Origin {
-  return key === undefined ? { by, at: time ?? at } : { by, at: time ?? at, keyId: key };
+function originFrom({ by, at: time, key, verified: isVerified }: StoredOrigin, at: string): Origin {
+  const origin = key === undefined ? { by, at: time ?? at } : { by, at: time ?? at, keyId: key };
+  return isVerified === true ? { ...origin, verified: true } : origin;
 }
 
 /** Joins fields of the same origin. The largest group names no fields, if the origin of every answer is known. */
@@ -180,8 +186,11 @@ function bare(answer: Json): Json {
 
 export type AnswerChannel = (typeof answerChannels)[number];
 
-/** Where an answer comes from. `at` is ISO 8601; `keyId` is of the key that brought it, if it is one of the project. */
-export type Origin = { by: AnswerChannel; at: string; keyId?: string };
+/**
+ * Where an answer comes from. `at` is ISO 8601; `keyId` is of the key that brought it, if it is one of the project;
+ * `verified` of a person whose address is known for certain.
+ */
+export type Origin = { by: AnswerChannel; at: string; keyId?: string; verified?: true };
 
 /** By field id. */
 export type Provenance = Map<string, Origin>;
@@ -190,7 +199,13 @@ export type Provenance = Map<string, Origin>;
  * The origin of some answers as it is stored; without `fields` of all that others in the list do not name, and without
  * `at` of the time the submission or the session was made.
  */
-export type StoredOrigin = { by: AnswerChannel; at?: string; key?: string; fields?: string[] };
+export type StoredOrigin = {
+  by: AnswerChannel;
+  at?: string;
+  key?: string;
+  fields?: string[];
+  verified?: true;
+};
 
 /** The origins of what a session holds. */
 export type SessionOrigins = { prefill: StoredOrigin[]; partial: StoredOrigin[] };

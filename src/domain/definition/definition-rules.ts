@@ -36,7 +36,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
     ...tooManySearches(fields),
     ...deliveryProblems(input.delivery, fields, options),
-    ...(options.keyless ? keylessProblems(input.delivery, fields) : []),
+    ...(options.keyless ? keylessProblems(input, fields) : []),
   ];
 }
 
@@ -123,7 +123,7 @@ function sharedRecipients(to: unknown): Violation[] {
 }
 
 /** Anyone can make a form without a key, so such forms send no mail to other addresses and store no files. */
-function keylessProblems(delivery: unknown, fields: FieldSent[]): Violation[] {
+function keylessProblems({ delivery, settings }: Record<string, unknown>, fields: FieldSent[]): Violation[] {
   const mail = isObject(delivery) && delivery.type === 'email' ? delivery : {};
   const recipients = mail.to !== undefined && !(Array.isArray(mail.to) && mail.to.length === 0);
   return [
@@ -131,6 +131,9 @@ function keylessProblems(delivery: unknown, fields: FieldSent[]): Violation[] {
     ...fields.flatMap(drawnProblems),
     ...(recipients ? [needsKey('delivery.to')] : []),
     ...(mail.autoresponse !== undefined ? [needsKey('delivery.autoresponse')] : []),
+    ...(isObject(settings) && settings.onePerRespondent === true
+      ? [needsKey('settings.onePerRespondent')]
+      : []),
   ];
 }
 

@@ -80,6 +80,12 @@ export const settingsSchema = z
       .boolean()
       .default(true)
       .describe('Whether the form has a page of its own, /f/form_…, for everybody who knows the address.'),
+    onePerRespondent: z
+      .boolean()
+      .exactOptional()
+      .describe(
+        'Takes one submission of each mailbox: the page asks for a code mailed to it. Default: false.',
+      ),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })
@@ -87,11 +93,12 @@ export const settingsSchema = z
 
 /** Returns settings with a canonical language tag and the closing time in UTC. */
 export function normalizeSettings(settings: Settings): Settings {
-  const { closesAt, locale, compatibility, ...rest } = settings;
+  const { closesAt, locale, compatibility, onePerRespondent, ...rest } = settings;
   return {
     ...rest,
     // Left out where it is the default: versions from before the setting keep their checksums.
     ...(compatibility !== undefined && compatibility !== 'none' && { compatibility }),
+    ...(onePerRespondent === true && { onePerRespondent }),
     ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
     ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
   };

@@ -138,6 +138,7 @@ export const failures: Record<FailureReason, Row> = {
   [Reason.DELETED]: [Code.FailedPrecondition, 410, NextCall.NONE],
   [Reason.BREAKING_CHANGE]: [Code.FailedPrecondition, 409, NextCall.CORRECTED],
   [Reason.SIGN_IN_AGAIN]: [Code.PermissionDenied, 401, NextCall.NONE],
+  [Reason.CODE_NEEDED]: [Code.Unauthenticated, 401, NextCall.NONE],
   [Reason.TOO_LARGE]: [Code.ResourceExhausted, 413, NextCall.CORRECTED, 'The request is too large'],
   [Reason.MEDIA_TYPE]: [Code.InvalidArgument, 415, NextCall.CORRECTED],
   [Reason.INVALID]: [Code.InvalidArgument, 422, NextCall.CORRECTED],

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { provenanceJson, type StoredOrigin } from '../answers/provenance.ts';
 import type { JsonObject } from '../json/json.ts';
+import type { VerifiedRespondent } from '../sessions/respondent.ts';
 
 /**
  * Returns the function that writes what is stored of a webhook body about a submission; `sentBody` makes the body of
@@ -131,6 +132,8 @@ export type SubmissionFacts = {
   /** Of a session, that it ended by this, and the SHA-256 of what its person was shown, in hex. */
   outcome?: string;
   contextChecksum?: string;
+  /** Who answered with a code mailed to their address. */
+  respondent?: VerifiedRespondent;
   source: string;
   metadata: JsonObject;
   /** ISO 8601. */

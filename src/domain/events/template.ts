@@ -31,6 +31,7 @@ export const templateNames: Record<string, TemplateName> = {
   'data.createdAt': { by: 'service' },
   'data.expiresAt': { by: 'service' },
   'data.language': { by: 'others' },
+  'data.respondent': { by: 'others', open: true },
   'data.source': { by: 'others' },
   'data.answers': { by: 'others', open: true },
   'data.partialAnswers': { by: 'others', open: true },

@@ -67,6 +67,10 @@ const provenance = z
       .object({
         by: z.enum(answerChannels),
         at: timeReply,
+        verified: z
+          .literal(true)
+          .exactOptional()
+          .describe('By a person who gave a code mailed to their address.'),
         keyId: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
       })
       .meta({ id: 'EventAnswerOrigin' }),
@@ -92,6 +96,10 @@ const submissionData = (status: 'accepted' | 'complete') =>
     metadata: jsonObject.describe('The metadata of its session.'),
     outcome: z.literal('submitted').exactOptional().describe('Where it ended a session.'),
     contextChecksum: z.string().exactOptional().describe('SHA-256 of its session’s context, in hex.'),
+    respondent: z
+      .object({ method: z.literal('email_code'), email: z.string(), verifiedAt: timeReply })
+      .exactOptional()
+      .describe('Who answered on the page with a code mailed to their address.'),
     createdAt: timeReply,
   });
 

@@ -44,6 +44,14 @@ const sessionOptions = {
     .exactOptional()
     .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
   notify: notifySchema.exactOptional(),
+  respondent: z
+    .strictObject({ email: z.string() })
+    .meta({ id: 'SessionRespondent' })
+    .exactOptional()
+    .describe(
+      'Who is to answer: the page asks for a code mailed to that address before it shows anything. Needs an API key ' +
+        'with `sessions:notify`.',
+    ),
 };
 
 export const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
@@ -144,6 +152,10 @@ export const session = shape(SessionSchema, 'Session', {
   notify: from(
     ({ notification }: Session) => notifyOf(notification),
     notifyReply.exactOptional().describe('Who is notified of it, and what came of that.'),
+  ),
+  respondent: from(
+    ({ respondent }: Session) => respondent && { email: respondent.email },
+    z.object({ email: z.string() }).exactOptional().describe('Who is to answer.'),
   ),
   partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: from(

@@ -7,7 +7,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
-import { from, shape, timeReply } from '../../http/shape.ts';
+import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
 import { listRoute, type Route, route, tagged } from '../route.ts';
 import { jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
 
@@ -40,6 +40,14 @@ export const submission = shape(SubmissionSchema, 'Submission', {
       .exactOptional()
       .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
   ),
+  respondent: from(
+    readRespondent,
+    z
+      .object({ method: z.literal('email_code'), email: z.string(), verified_at: timeReply })
+      .nullable()
+      .meta({ id: 'Respondent' })
+      .describe('Who answered on the page with a code mailed to their address; null for all others.'),
+  ),
   provenance: from(
     readProvenance,
     provenance
@@ -49,6 +57,12 @@ export const submission = shape(SubmissionSchema, 'Submission', {
       ),
   ),
 });
+
+function readRespondent({ respondent }: Submission) {
+  if (respondent === undefined) return null;
+  const { email, verifyTime } = respondent;
+  return { method: 'email_code' as const, email, verified_at: timeOf(verifyTime) };
+}
 
 /** What submissions are asked for by, in a list and in a stream. */
 export const filterQuery = {

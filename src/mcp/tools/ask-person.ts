@@ -112,6 +112,13 @@ export const askPerson = defineTool({
     metadata: jsonObject
       .exactOptional()
       .describe('Data of yours, up to 16 KiB; it comes with the submission.'),
+    respondent: z
+      .strictObject({ email: z.string() })
+      .exactOptional()
+      .describe(
+        'The person who is to answer, whom a code is mailed to before the page shows anything: a forwarded link is ' +
+          'worth nothing. The key needs sessions:notify.',
+      ),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
     notify: jsonObject
       .meta(notifyJsonSchema)
@@ -133,6 +140,7 @@ export const askPerson = defineTool({
       allowDecline: input.allow_decline,
       ...(input.prefill && { prefill: input.prefill }),
       ...(input.metadata && { metadata: input.metadata }),
+      ...(input.respondent && { respondent: input.respondent }),
       expiresIn: durationOf(input.expires_in),
       returnUrl: input.return_url ?? '',
       idempotencyKey: input.idempotency_key ?? '',

@@ -16,8 +16,14 @@ import type { UploadFileRequest } from '../../../gen/headlessforms/v1/uploads_pb
 import type { Field } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { type FailureReason, failed } from '../../domain/errors/failure.ts';
+import { newToken } from '../../domain/secrets/new-secrets.ts';
 import type { FormInputs } from '../../http/multipart.ts';
-import { readVisitorCookie, setVisitorCookie } from '../cookies.ts';
+import {
+  readRespondentCookie,
+  readVisitorCookie,
+  setRespondentCookie,
+  setVisitorCookie,
+} from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
 
 const { method: rpcs } = HostedService;
@@ -40,7 +46,9 @@ export function sourceOf(exchange: PageExchange): PageSource {
   let visitorId = posted ? '' : cookie.sessionId;
   let remembers = cookie.remembers;
 
-  const target = () => ({ formId, sessionId: formId === '' ? id : visitorId, prefill });
+  const browser = readRespondentCookie(request, exchange);
+
+  const target = () => ({ formId, sessionId: formId === '' ? id : visitorId, prefill, browser });
 
   function follow(inputs: FormInputs): void {
     visitorId ||= inputs.get('_session')?.at(-1) ?? '';
@@ -87,11 +95,32 @@ export function sourceOf(exchange: PageExchange): PageSource {
     async uploadTarget(issueToken) {
       if (formId === '') return { case: 'sessionId', value: id };
       if (visitorId === '') {
-        visitorId = (await call(rpcs.openHostedSession, { formId, prefill, issueToken })).sessionId;
+        const opened = await call(rpcs.openHostedSession, { formId, prefill, issueToken, browser });
+        visitorId = opened.sessionId;
         setCookie(visitorId);
       }
       return { case: 'sessionId', value: visitorId };
     },
+    async sendCode(email) {
+      const made = browser === '' ? newToken() : browser;
+      const { formId: asked, sessionId } = target();
+      const sent = await call(rpcs.sendRespondentCode, {
+        formId: asked,
+        sessionId,
+        email,
+        browser: made,
+        crossSite,
+      });
+      const { session } = await call(rpcs.getHosted, { ...target(), browser: made, preview: true });
+      const isFramed = (session?.embedOrigins.length ?? 0) > 0;
+      setRespondentCookie(response, made, { hostedUrl, isFramed });
+      return sent;
+    },
+    giveCode(code) {
+      const { formId: asked, sessionId } = target();
+      return call(rpcs.giveRespondentCode, { formId: asked, sessionId, code, browser, crossSite });
+    },
+    browser: () => browser,
     sessionId: () => visitorId,
     isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionId),
     remembers: () => remembers,
@@ -101,9 +130,14 @@ export function sourceOf(exchange: PageExchange): PageSource {
 /** The form that an address shows, if it takes answers; throws why it does not. */
 export async function readOpen(source: PageSource, inputs?: FormInputs): Promise<HostedSession> {
   const session = await source.read(inputs && { inputs });
-  const refusal = refusals[session.state];
-  if (refusal !== undefined) throw failed(...refusal);
+  refuseUnlessOpen(session);
   return session;
+}
+
+/** Throws why a form takes no answers. */
+export function refuseUnlessOpen({ state }: HostedSession): void {
+  const refusal = refusals[state];
+  if (refusal !== undefined) throw failed(...refusal);
 }
 
 /** The fields that a person may see, in order. */
@@ -118,6 +152,18 @@ function prefillOf({ url }: Request): Input[] {
   const query = new URLSearchParams(url.split('?').slice(1).join('?'));
   const names = [...new Set(query.keys())];
   return names.map((name) => create(InputSchema, { name, values: query.getAll(name) }));
+}
+
+/** The query of the page's address with another language or step, and all else that it has. */
+export function queryWith({ query }: Pick<Request, 'query'>, changed: Record<string, string>): string {
+  const kept = Object.entries(query).flatMap(([name, values]) =>
+    [values]
+      .flat()
+      .flatMap((value): [string, string][] =>
+        typeof value === 'string' && !(name in changed) ? [[name, value]] : [],
+      ),
+  );
+  return `?${new URLSearchParams([...kept, ...Object.entries(changed)]).toString()}`;
 }
 
 /**
@@ -146,6 +192,7 @@ const previewer =
 
 /** Why a session in each state takes no answers. */
 const refusals: Partial<Record<HostedState, [reason: FailureReason, message: string]>> = {
+  [HostedState.CODE_NEEDED]: [Reason.CODE_NEEDED, 'Only the page takes answers, after a code that it mails'],
   [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
   [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
   [HostedState.CANCELLED]: [Reason.CANCELLED, 'The session has been cancelled'],
@@ -165,6 +212,12 @@ export type PageSource = {
   post(inputs: FormInputs, step: PostedStep): Promise<PostHostedResponse & { session: HostedSession }>;
   /** What files are put for. */
   uploadTarget(issueToken: string): Promise<UploadFileRequest['target']>;
+  /** Mails a code to the respondent, or to the address that a visitor has entered. */
+  sendCode(email: string): Promise<object>;
+  /** Gives the code that was mailed. */
+  giveCode(code: string): Promise<object>;
+  /** What only the browser has in which the respondent gives codes; empty if it has nothing yet. */
+  browser(): string;
   /** The session of a visitor of the form's own page, by now; empty: none. */
   sessionId(): string;
   /** Whether the answers that are kept are found again by the page's address alone. */

@@ -1,4 +1,4 @@
-import { type Ending, HostedGoal } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { type Ending, HostedGoal, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { inputNames } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
@@ -7,14 +7,15 @@ import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
+import { postCode, showCodePage } from './code-page.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
 import { controlOf } from './controls/index.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
 import { problemsOf } from './field-words.ts';
 import { renderForm } from './form-page.ts';
-import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
+import { fieldsOf, type PageSource, queryWith, readOpen, sourceOf } from './page-source.ts';
 import { type Goal, inputsOf, type Posted, PostedFiles, readPosted } from './read-post.ts';
-import { languageSwitch, queryWith, textsOf, viewOf } from './show.ts';
+import { languageSwitch, textsOf, viewOf } from './show.ts';
 
 /** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */
 export async function postForm(exchange: PageExchange): Promise<void> {
@@ -26,6 +27,7 @@ export async function postForm(exchange: PageExchange): Promise<void> {
     // A page that takes no answers says so, whatever was posted to it.
     if (!isFormPost(request)) await readOpen(source);
     inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before));
+    if (await postCode(exchange, source, inputs)) return;
     await answer({ ...exchange, source, inputs, posted: readPosted(inputs, files) });
   } catch (error) {
     // An error page looks like the form, and shows what was typed: the person may have it nowhere else.
@@ -33,6 +35,13 @@ export async function postForm(exchange: PageExchange): Promise<void> {
       await source.read({ inputs, anyOrigin: true }).catch(() => undefined);
     }
     const { session } = exchange;
+    if (
+      session?.state === HostedState.CODE_NEEDED &&
+      restErrorOf(error).reason === 'code_needed' &&
+      !prefersJson(request)
+    ) {
+      return showCodePage(exchange, session, { status: 401 });
+    }
     if (session !== undefined) exchange.typed = () => renderTyped(session, inputs, request);
     throw error;
   }

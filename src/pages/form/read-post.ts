@@ -138,7 +138,7 @@ export class PostedFiles {
       return;
     try {
       const target = await source.uploadTarget(lastOf(before, '_issued'));
-      const upload = await uploadFile(exchange, target, file);
+      const upload = await uploadFile(exchange, target, file, source.browser());
       if (upload === undefined) return;
       const { id: uploadId, filename, size } = upload;
       this.stored.push({ fieldId: field.id, uploadId, filename, size, isOnly: (field.maxFiles ?? 1) === 1 });
@@ -162,11 +162,16 @@ export async function postUpload(exchange: PageExchange): Promise<void> {
   const source = sourceOf(exchange);
   const issueToken = textOf(request.headers['x-form-issued']);
   await readOpen(source, new Map([['_session', [textOf(request.headers['x-form-session'])]]]));
-  const upload = await uploadFile(exchange, await source.uploadTarget(issueToken), {
-    name: textOf(request.query.field),
-    filename: textOf(request.query.filename),
-    content: readParts(request, MAX_FILE_BYTES),
-  });
+  const upload = await uploadFile(
+    exchange,
+    await source.uploadTarget(issueToken),
+    {
+      name: textOf(request.query.field),
+      filename: textOf(request.query.filename),
+      content: readParts(request, MAX_FILE_BYTES),
+    },
+    source.browser(),
+  );
   sendJson(response, 201, {
     upload: {
       upload_id: upload?.id,
@@ -183,8 +188,9 @@ async function uploadFile(
   { stream }: PageExchange,
   target: UploadFileRequest['target'],
   { name, filename, content }: ReceivedFile,
+  browser: string,
 ) {
-  const parts = fileParts({ target, fieldId: name, filename }, content);
+  const parts = fileParts({ target, fieldId: name, filename, browser }, content);
   return (await stream(UploadsService.method.uploadFile, parts)).upload;
 }
 

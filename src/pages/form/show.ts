@@ -1,26 +1,30 @@
 import type { IncomingMessage } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
-import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { type HostedSession, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputTexts } from '../../domain/answers/answer-texts.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
-import { sendPage } from '../../http/reply.ts';
+import { prefersJson, sendPage } from '../../http/reply.ts';
 import type { Language } from '../../text/words.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
+import { showCodePage } from './code-page.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
-import { fieldsOf, readOpen, sourceOf } from './page-source.ts';
+import { fieldsOf, queryWith, refuseUnlessOpen, sourceOf } from './page-source.ts';
 
 /** Answers GET on the address of a session, or of a form: the form, on the step where the person goes on. */
 export async function showForm(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
   const source = sourceOf(exchange);
-  const session = await readOpen(source);
+  const session = await source.read();
+  if (session.state === HostedState.CODE_NEEDED && !prefersJson(request))
+    return showCodePage(exchange, session);
+  refuseUnlessOpen(session);
   const fields = fieldsOf(session);
   const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
@@ -85,18 +89,6 @@ function filesOf(answers: FormView['answers']): KnownFiles {
 
 function listOf(answer: unknown): unknown[] {
   return Array.isArray(answer) ? answer : [answer];
-}
-
-/** The query of the page's address with another language or step, and all else that it has. */
-export function queryWith({ query }: Pick<Request, 'query'>, changed: Record<string, string>): string {
-  const kept = Object.entries(query).flatMap(([name, values]) =>
-    [values]
-      .flat()
-      .flatMap((value): [string, string][] =>
-        typeof value === 'string' && !(name in changed) ? [[name, value]] : [],
-      ),
-  );
-  return `?${new URLSearchParams([...kept, ...Object.entries(changed)]).toString()}`;
 }
 
 /** Links to the page in the languages that it can be read in; nothing if there is but one. */

@@ -35,12 +35,18 @@ ${read.files.length > 0 && filesOf(read.files, base, language)}
 <h2>${owner.about}</h2>
 <dl class="facts"><div><dt>${owner.answerId}</dt><dd>${submission.id}</dd></div>
 <div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
-<div><dt>${owner.source}</dt><dd>${submission.source}</dd></div></dl>
+<div><dt>${owner.source}</dt><dd>${submission.source}</dd></div>${respondentOf(submission, language)}</dl>
 <h2>${owner.deliveries}</h2>
 ${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
 <div class="actions"><a class="button quiet" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></div>`;
   return { title, body };
 };
+
+/** Who answered, where that is known for certain. */
+function respondentOf({ respondent }: Submission, { owner }: Language): Html | false {
+  if (respondent === undefined) return false;
+  return html`<div><dt>${owner.respondent}</dt><dd>${fill(owner.verifiedBy, { email: respondent.email })}</dd></div>`;
+}
 
 /** Asks whether to delete a submission. */
 export const askToDelete: HandleOwner = async ({ request, call, language, csrf }) => {

@@ -37,7 +37,7 @@ export async function visitToMessage(
   { posted }: { posted: boolean },
   { requestHeader }: Pick<HandlerContext, 'requestHeader'>,
 ): Promise<HostedMessage> {
-  const { form, version, session, stored, state, permanent } = visit;
+  const { form, version, session, stored, state, permanent, standing } = visit;
   const definition = translate(
     version.definition,
     preferredLanguages(requestHeader.get('accept-language') ?? ''),
@@ -54,6 +54,11 @@ export async function visitToMessage(
     permanent,
     sessionId: permanent ? (stored?.id ?? '') : '',
   };
+  // Until the code is given, a session shows nothing of itself.
+  if (state === HostedState.CODE_NEEDED) {
+    const shown = permanent ? { ...looks, sessionId: '' } : { state, embedOrigins };
+    return { ...shown, codeSent: standing.isSent };
+  }
   if (state !== HostedState.OPEN) {
     const named = posted && state !== HostedState.SUBMITTED ? definition.fields.filter(isShown) : [];
     return { ...looks, fields: named.map((field) => fieldToMessage(alwaysVisible(field))) };

@@ -11,7 +11,8 @@ import {
 } from '../submissions/submission-request.ts';
 import { completionOf, visitToMessage } from './hosted-proto.ts';
 import { postHosted } from './post-hosted.ts';
-import { noteOpened, resolveVisit } from './resolve-visit.ts';
+import { noteOpened, requireRespondent, resolveVisit } from './resolve-visit.ts';
+import { giveCode, sendCode } from './respondents.ts';
 import { openVisitorsSession } from './saving.ts';
 
 /**
@@ -25,14 +26,33 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       return { session: await visitToMessage(context, visit, request, call) };
     },
 
-    async openHostedSession({ formId, prefill, issueToken }, call) {
-      const target = { formId, sessionId: '', prefill, posted: true, crossSite: false };
+    async openHostedSession({ formId, prefill, issueToken, browser }, call) {
+      const target = { formId, sessionId: '', prefill, posted: true, crossSite: false, browser };
       const visit = await resolveVisit(context, target);
+      requireRespondent(context, visit);
       const { id } = await openVisitorsSession(context, visit, issueToken, call);
       return { sessionId: id };
     },
 
     postHosted: (request, call) => postHosted(context, request, call),
+
+    async sendRespondentCode(request, call) {
+      const { form, stored: session } = await resolveVisit(context, {
+        ...request,
+        prefill: [],
+        posted: true,
+      });
+      return sendCode(context, { form, session }, request, call);
+    },
+
+    async giveRespondentCode(request) {
+      const { form, stored: session } = await resolveVisit(context, {
+        ...request,
+        prefill: [],
+        posted: true,
+      });
+      return giveCode(context, { form, session }, request);
+    },
 
     // A post without any inputs lacks answers.
     async submitPostedForm({ formId, inputs, nextUrl, pageUrl, ...rest }, call) {

@@ -25,12 +25,18 @@ import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { endSession } from '../sessions/change-session.ts';
-import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
+import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { describeUnclaimed } from '../uploads/upload-claims.ts';
 import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
 import { isTooQuick, keyOfPage } from './page-token.ts';
-import { type HostedVisit, noteOpened, resolveVisit, visitOfSession } from './resolve-visit.ts';
+import {
+  type HostedVisit,
+  noteOpened,
+  requireRespondent,
+  resolveVisit,
+  visitOfSession,
+} from './resolve-visit.ts';
 import { keepFitting, openVisitorsSession } from './saving.ts';
 
 /**
@@ -39,6 +45,7 @@ import { keepFitting, openVisitorsSession } from './saving.ts';
  */
 export async function postHosted(context: ServiceContext, request: PostHostedRequest, call: HandlerContext) {
   const visit = await resolveVisit(context, { ...request, posted: true });
+  requireRespondent(context, visit);
   if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
   if (request.goal === HostedGoal.DECLINE) return decline(context, visit, request, call);
   const { form, version, session, stored, permanent } = visit;
@@ -113,7 +120,8 @@ async function takeStep(context: ServiceContext, post: Post) {
   const { spam, idempotency } = post;
   const entry = { call, form, version, session: kept.session, answers: given, checked: whole };
   try {
-    const by = { source: 'hosted', byHuman: true, spam, idempotency };
+    const { respondent } = visit.standing;
+    const by = { source: 'hosted', byHuman: true, spam, idempotency, respondent };
     const { submissionId, submission } = await acceptAnswers(context, { ...entry, ...by });
     return { submissionId, answers: submission.answers };
   } catch (error) {
@@ -173,7 +181,7 @@ async function withSession(context: ServiceContext, { request, call, visit }: Po
   try {
     await context.limitRate(call, pageLimits.visit, form.id);
     const session = await openVisitorsSession(context, visit, issueToken, call);
-    return await visitOfSession(context, { form, session, permanent: true });
+    return await visitOfSession(context, { form, session, permanent: true, browser: request.browser });
   } catch (error) {
     if (reasonOf(error) !== Reason.RATE_LIMITED) throw error;
     return visit;
@@ -202,8 +210,9 @@ function pagesOf({ form, stored }: HostedVisit): string[] {
 }
 
 /** Throws why a page takes no answers. */
-function refuse({ now }: ServiceContext, { form, stored }: HostedVisit): never {
+function refuse({ now }: ServiceContext, { form, stored, state }: HostedVisit): never {
   if (stored !== undefined) refuseIfEnded(stored);
+  else if (state === HostedState.SUBMITTED) throw alreadyAnswered();
   refuseIfClosed(form, now());
   // It was opened again just now.
   throw closed();

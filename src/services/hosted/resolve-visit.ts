@@ -1,5 +1,6 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
@@ -10,8 +11,10 @@ import type { Field } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { memoize } from '../../domain/memoize.ts';
+import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
+import { isRespondentKnown } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import {
   type Availability,
@@ -22,7 +25,8 @@ import {
   sessionsForm,
 } from '../forms/form-access.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
-import { anySession, type Visit } from '../sessions/session-access.ts';
+import { anySession, codeNeeded, type Visit } from '../sessions/session-access.ts';
+import { findStanding, type Standing } from './respondents.ts';
 
 /**
  * Finds what a page is of: a session, whose id is its credential; or with `formId` the form's own page, with the
@@ -44,13 +48,16 @@ async function findVisit(context: ServiceContext, target: Target): Promise<Hoste
   if (formId === '') {
     const session = await anySession(context.database, sessionId);
     const form = await sessionsForm(context.forms, session.formId);
-    return visitOfSession(context, { form, session, permanent: false });
+    return visitOfSession(context, { form, session, permanent: false, browser: target.browser });
   }
   const form = await publishedForm(context.forms, formId);
   if (!hasPublicPage(form.version.definition)) throw notFound('form');
-  const begun = await sessionOfVisitor(context, form.id, sessionId);
+  const standing = await findStanding(context, { form, session: undefined }, target.browser);
+  const begun = standing.isNeeded
+    ? undefined
+    : await sessionOfVisitor(context, form.id, sessionId, standing.respondent);
   if (begun !== undefined && (begun.status === 'open' || (posted && begun.status === 'submitted'))) {
-    return visitOfSession(context, { form, session: begun, permanent: true });
+    return visitOfSession(context, { form, session: begun, permanent: true, browser: target.browser });
   }
   const { version } = form;
   const now = context.now();
@@ -63,14 +70,28 @@ async function findVisit(context: ServiceContext, target: Target): Promise<Hoste
     createdAt: new Date(now),
     readAt: new Date(now),
   };
-  return {
-    form,
-    version,
-    stored: undefined,
-    session,
-    state: statesOfForms[availabilityOf(form, now)],
-    permanent: true,
-  };
+  const state = standing.isNeeded ? HostedState.CODE_NEEDED : statesOfForms[availabilityOf(form, now)];
+  const visit = { form, version, stored: undefined, session, state, permanent: true, standing };
+  return (await hasAnswered(context, visit)) ? { ...visit, state: HostedState.SUBMITTED } : visit;
+}
+
+/** Whether the respondent's mailbox has answered a form that takes one submission of each. */
+async function hasAnswered(
+  { database }: ServiceContext,
+  { form, state, standing }: Pick<HostedVisit, 'form' | 'state' | 'standing'>,
+): Promise<boolean> {
+  const { respondent } = standing;
+  if (state !== HostedState.OPEN || respondent === undefined) return false;
+  return isRespondentKnown(database, form.id, mailboxOf(respondent.email));
+}
+
+/** Throws CODE_NEEDED unless the page may be seen in the browser. */
+export function requireRespondent(
+  { settings }: ServiceContext,
+  { form, stored, state, permanent }: HostedVisit,
+): void {
+  if (state !== HostedState.CODE_NEEDED) return;
+  throw codeNeeded(settings, permanent || stored === undefined ? form.id : stored.id);
 }
 
 /** Notes when a session that was made for somebody is opened first. */
@@ -82,12 +103,15 @@ export async function noteOpened({ database }: ServiceContext, visit: HostedVisi
 
 /** What a page is of that goes on with a session. */
 export async function visitOfSession(
-  { forms, now }: ServiceContext,
-  { form, session, permanent }: { form: PublishedForm; session: Session; permanent: boolean },
+  context: ServiceContext,
+  { form, session, permanent, browser }: VisitedSession,
 ): Promise<HostedVisit> {
+  const { forms, now } = context;
   const version = await forms.version(session.versionId);
-  const state = statesOfSessions[session.status] ?? statesOfForms[availabilityOf(form, now())];
-  return { form, version, stored: session, session, state, permanent };
+  const standing = await findStanding(context, { form, session }, browser);
+  const availability = statesOfSessions[session.status] ?? statesOfForms[availabilityOf(form, now())];
+  const state = standing.isNeeded ? HostedState.CODE_NEEDED : availability;
+  return { form, version, stored: session, session, state, permanent, standing };
 }
 
 /** The session that a visitor has begun on a form's own page; undefined for any other. */
@@ -95,10 +119,16 @@ async function sessionOfVisitor(
   { database }: ServiceContext,
   formId: string,
   sessionId: string,
+  respondent: VerifiedRespondent | undefined,
 ): Promise<Session | undefined> {
   if (sessionId === '') return undefined;
   const session = isId('sess', sessionId) ? await findAnySession(database, sessionId) : null;
-  return session?.formId === formId && session.keylessBytes !== null ? session : undefined;
+  if (session?.formId !== formId || session.keylessBytes === null) return undefined;
+  // Another person may have begun it in this browser.
+  const email = session.respondent?.email;
+  return email === undefined || addressKey(email) === addressKey(respondent?.email ?? '')
+    ? session
+    : undefined;
 }
 
 /** What the end of a session says; one that is open is as its form is. */
@@ -152,7 +182,11 @@ type Target = {
   posted: boolean;
   /** Whether a page of another site has posted it. */
   crossSite: boolean;
+  /** What only the browser has in which a respondent gives a code; empty: it has none. */
+  browser: string;
 };
+
+type VisitedSession = { form: PublishedForm; session: Session; permanent: boolean; browser: string };
 
 /** What a page is of. */
 export type HostedVisit = {
@@ -166,4 +200,6 @@ export type HostedVisit = {
   state: HostedState;
   /** Whether it is the form's own page. */
   permanent: boolean;
+  /** Whether the respondent has given a code, where one is needed. */
+  standing: Standing;
 };

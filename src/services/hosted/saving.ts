@@ -10,6 +10,7 @@ import {
 import { limited, notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { isKeyless, newSessionId } from '../../domain/ids.ts';
+import { FORM_VISIT_MS } from '../../domain/sessions/respondent.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { addKeylessBytes, bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -134,7 +135,7 @@ type Kept = {
  */
 export async function openVisitorsSession(
   context: ServiceContext,
-  { form, version, session: { prefill } }: HostedVisit,
+  { form, version, session: { prefill }, standing: { respondent } }: HostedVisit,
   issueToken: string,
   call: HandlerContext,
 ): Promise<Session> {
@@ -152,8 +153,9 @@ export async function openVisitorsSession(
     prefill,
     metadata: {},
     provenance: { prefill: [{ by: 'prefill' }], partial: [] },
-    expiresIn: VISITOR_SECONDS,
+    expiresIn: FORM_VISIT_MS / 1000,
     keylessBytes,
+    ...(respondent !== undefined && { respondent: { email: respondent.email, codes: 0 } }),
   };
   const page = { token: issueToken, pageIds: [form.id], now: context.now() };
   const idempotency = keyOfPage(context.verifyingKeys, page, {});
@@ -163,6 +165,3 @@ export async function openVisitorsSession(
   if (stored.id === id) room.keep();
   return stored;
 }
-
-/** How long a visitor may take over a form: 7 days. */
-const VISITOR_SECONDS = 7 * 24 * 60 * 60;

@@ -4,7 +4,7 @@ import Bowser from 'bowser';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { networkOf, widerNetworksOf } from '../../domain/addresses/ip-address.ts';
+import { widestNetworkOf } from '../../domain/addresses/ip-address.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
@@ -64,7 +64,7 @@ export function sessionMethods(context: ServiceContext) {
       const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
       const isKnown = isDeviceOf(secretKey, { token, address: email, now: now() });
       // The site that the client is in.
-      const askedFrom = pseudonymOf(secretKey, 'asked-from', widestOf(clientAddressOf(call)));
+      const askedFrom = pseudonymOf(secretKey, 'asked-from', widestNetworkOf(clientAddressOf(call)));
       const browserHash = browserHashOf(browser);
       const mail = {
         to: email,
@@ -159,11 +159,6 @@ export function sessionMethods(context: ServiceContext) {
 export async function signOutEverywhere(tx: Transaction, address: string): Promise<number> {
   await voidMailedLinks(tx, { address, purpose: 'sign-in' });
   return closeOwnerSessions(tx, { address });
-}
-
-/** Whoever has a whole IPv6 /48 or IPv4 /24 causes no more of a mailbox's mails than others. */
-function widestOf(address: string): string {
-  return widerNetworksOf(address).at(-1)?.network ?? networkOf(address);
 }
 
 /** Where a browser asked for a link, it works in that one alone. */

@@ -21,7 +21,6 @@ import { projectSession, readReply } from './session-access.ts';
  * Throws NOT_FOUND, INVALID for a time-out out of range, and RATE_LIMITED if too many wait.
  */
 export function createAwaitSession(context: ServiceContext): AwaitSession {
-  const { database } = context;
   const waits = createSessionWaits(context);
 
   /** Recorded here, not when the call begins: until then it has shown nothing, and thousands may wait. */
@@ -50,7 +49,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
 
   /** The session if it is to be answered, else for how long it stays as it is, in milliseconds. */
   async function readOpen(sessionId: string, caller: Caller, endsAt: number): Promise<Session | number> {
-    const session = await projectSession(database, caller, sessionId);
+    const session = await projectSession(context, caller, sessionId);
     const leftMs = endsAt - performance.now();
     if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) return session;
     return Math.min(leftMs, session.expiresAt.getTime() - session.readAt.getTime() + 1);
@@ -63,7 +62,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     const timeoutMs = Number(timeout?.seconds ?? waitSeconds.default) * 1000;
     const deadlineMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
     const caller = callerOf(call);
-    const session = await projectSession(database, caller, sessionId);
+    const session = await projectSession(context, caller, sessionId);
     if (session.status !== 'open') return answer(call, session);
     return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs));
   };

@@ -38,7 +38,7 @@ export async function changeSession(
 ) {
   const { form, version } = await openSession(
     context,
-    await projectSession(context.database, callerOf(call), request.sessionId),
+    await projectSession(context, callerOf(call), request.sessionId),
   );
   using room = await reserveValues(context, form, request, call);
   const prefill = await inTimeSlice(() =>
@@ -72,7 +72,7 @@ export async function cancelSession(
   { sessionId }: CancelSessionRequest,
   call: HandlerContext,
 ) {
-  const { formId } = await projectSession(context.database, callerOf(call), sessionId);
+  const { formId } = await projectSession(context, callerOf(call), sessionId);
   const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId);
   noteSession(context, call, session);
@@ -85,7 +85,7 @@ export async function declineSession(
   { sessionId, reason }: DeclineSessionRequest,
   call: HandlerContext,
 ) {
-  const { formId } = await projectSession(context.database, callerOf(call), sessionId);
+  const { formId } = await projectSession(context, callerOf(call), sessionId);
   const form = await sessionsForm(context.forms, formId);
   const session = await endSession(context, sessionId, { reason });
   noteSession(context, call, session);

@@ -17,18 +17,19 @@ import {
   replayAfterRefusal,
   sameRequest,
 } from '../idempotency.ts';
-import { requireNotifyScope } from '../limits/notified-mailboxes.ts';
+import { countNotifiedMailboxes, requireNotifyScope } from '../limits/notified-mailboxes.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
 import { notifyInContent, notifyOf, notifyProblems, storedNotify } from './notify.ts';
 import { askedForm, requireKey } from './question-form.ts';
-import { describeSession, noteSession, reserveValues } from './session-access.ts';
+import { codeNeeded, describeSession, noteSession, reserveValues } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,
   lifeProblems,
   metadataProblems,
+  respondentProblems,
   returnUrlProblems,
   withoutNulls,
 } from './session-request.ts';
@@ -39,9 +40,10 @@ export async function createSession(
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
-  const { context: shown, callback, notify } = request;
-  if (shown !== undefined || callback !== undefined || notify !== undefined) requireKey(call);
-  if (notify !== undefined) requireNotifyScope(call);
+  const { context: shown, callback, notify, respondent } = request;
+  const isMailed = notify !== undefined || respondent !== undefined;
+  if (shown !== undefined || callback !== undefined || isMailed) requireKey(call);
+  if (isMailed) requireNotifyScope(call);
   for (;;) {
     const form = await askedForm(context, request, call);
     const session = await createSessionOf(form, context, request, call);
@@ -75,6 +77,7 @@ async function createSessionOf(
     ...(request.allowDecline && { allow_decline: true }),
     ...(request.callback !== undefined && { callback: callbackInContent(context, request.callback) }),
     ...(request.notify !== undefined && { notify: notifyInContent(request.notify) }),
+    ...(request.respondent !== undefined && { respondent: request.respondent.email }),
   });
   const session = await replayAfterRefusal(
     idempotency,
@@ -112,12 +115,16 @@ async function openNewSession(
     ...contextProblems(request.context),
     ...callbackProblems(context, request.callback, call),
     ...(await notifyProblems(context, request.notify, form)),
+    ...respondentProblems(request.respondent),
     ...files.violations,
     ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
   const { keyId } = callerOf(call);
+  const { onePerRespondent } = form.version.definition.settings;
+  // Where keys are not required, a session would take the place of the code.
+  if (onePerRespondent === true && keyId === undefined) throw codeNeeded(context.settings, form.id);
   const { database } = context;
   const notify =
     request.notify === undefined ? null : storedNotify(request.notify, requireKey(call), context.now());
@@ -136,16 +143,22 @@ async function openNewSession(
     allowDecline: request.allowDecline,
     ...storedCallback(context, request.callback, call),
     notify,
+    ...(request.respondent !== undefined && { respondent: { email: request.respondent.email, codes: 0 } }),
     idempotency,
   };
   const store = async (tx: Transaction) => {
     if (isHidden(form) && !(await keepQuestionForm(tx, form.id))) return undefined;
     const inserted = await insertSession(tx, session);
-    if (inserted.id === id) await notifyOf(tx, context, inserted, { form, call });
+    if (inserted.id !== id) return inserted;
+    await notifyOf(tx, context, inserted, { form, call });
+    const { respondent } = inserted;
+    if (respondent !== null && keyId !== undefined) {
+      await countNotifiedMailboxes(tx, context, { keyId, addresses: [respondent.email] });
+    }
     return inserted;
   };
   const stored =
-    isHidden(form) || notify !== null
+    isHidden(form) || notify !== null || request.respondent !== undefined
       ? await database.transaction(store)
       : await insertSession(database, session);
   if (notify !== null) context.notifyWorkers();

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   SessionOutcome,
   type SessionSchema,
@@ -27,9 +27,18 @@ import { requireFound } from '../request-values.ts';
 import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions/submission-proto.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
 
-/** A session of the caller's project. Throws NOT_FOUND. */
-export function projectSession(db: Queries, { projectId }: Caller, sessionId: string): Promise<Session> {
-  return requireFound('sess', sessionId, () => findSession(db, projectId, sessionId));
+/**
+ * A session of the caller's project. Throws NOT_FOUND, and CODE_NEEDED to callers without a key where the session asks
+ * its respondent for a code.
+ */
+export async function projectSession(
+  { database, settings }: Pick<ServiceContext, 'database' | 'settings'>,
+  { projectId, keyId }: Caller,
+  sessionId: string,
+): Promise<Session> {
+  const session = await requireFound('sess', sessionId, () => findSession(database, projectId, sessionId));
+  if (keyId === undefined && session.respondent !== null) throw codeNeeded(settings, sessionId);
+  return session;
 }
 
 /** Records what a call has done with a session. */
@@ -65,6 +74,17 @@ export function refuseIfEnded(session: Session): void {
 /** The session has a submission already. */
 export function alreadySubmitted(submissionId: string) {
   return failed(Reason.CONFLICT, 'This session has already been submitted', { submissionId });
+}
+
+/** The respondent's mailbox has answered the form, which takes one submission of each. */
+export function alreadyAnswered() {
+  return failed(Reason.CONFLICT, 'This mailbox has already answered the form', { nextCall: NextCall.NONE });
+}
+
+/** Only the page of a session or form takes the answers: it asks for a code first. */
+export function codeNeeded({ hostedUrl }: Pick<ServiceContext['settings'], 'hostedUrl'>, pageId: string) {
+  const message = `Only the page takes answers, after a code that it mails to the respondent: ${hostedUrl}/f/${pageId}`;
+  return failed(Reason.CODE_NEEDED, message);
 }
 
 /** The session's time is over. */
@@ -160,6 +180,7 @@ function sessionToMessage(
     returnOutcome: session.returnOutcome,
     ...(session.context !== null && { context: contextToMessage(session.context) }),
     allowDecline: session.allowDecline,
+    ...(session.respondent !== null && { respondent: { email: session.respondent.email } }),
     outcome: outcomeOf[session.status],
     reason: session.declineReason ?? '',
     ...(session.callback !== null && {

@@ -3,6 +3,7 @@ import type {
   CreateSessionRequest,
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
 import { changedOrigins, type Origin, type SessionOrigins } from '../../domain/answers/provenance.ts';
 import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
@@ -44,6 +45,12 @@ export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violatio
   }
   if (textProblem(returnUrl) === undefined && isHttpsUrl(returnUrl)) return [];
   return [{ path: 'return_url', code: 'invalid_string', message: 'Expected an HTTPS URL' }];
+}
+
+/** What is wrong with the person who is to answer. */
+export function respondentProblems(respondent: CreateSessionRequest['respondent']): Violation[] {
+  if (respondent === undefined || isEmailAddress(respondent.email)) return [];
+  return [{ path: 'respondent.email', code: 'invalid_string', message: 'Expected an email address' }];
 }
 
 /** What is wrong with the words of a person who declines. */

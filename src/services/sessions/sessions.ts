@@ -33,20 +33,20 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     createSession: (request, call) => createSession(context, request, call),
 
     async getSession({ sessionId }, call) {
-      return readReply(context, call, await projectSession(context.database, callerOf(call), sessionId));
+      return readReply(context, call, await projectSession(context, callerOf(call), sessionId));
     },
 
     awaitSession: createAwaitSession(context),
 
     async getSessionAgentSchema({ sessionId, language }, call) {
-      const session = await projectSession(context.database, callerOf(call), sessionId);
+      const session = await projectSession(context, callerOf(call), sessionId);
       const { form, version } = await openSession(context, session);
       noteSession(context, call, session);
       const definition = translate(version.definition, preferredLanguages(language));
       const described = { formId: form.id, versionId: version.id, definition };
       return {
         schema: agentSchemaToMessage(described, savedAnswers(session), {
-          needsPage: session.context !== null,
+          needsPage: session.context !== null || session.respondent !== null,
         }),
         url: `${context.settings.hostedUrl}/f/${session.id}`,
         expireTime: timestampFromDate(session.expiresAt),
@@ -81,7 +81,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     declineSession: (request, call) => declineSession(context, request, call),
 
     async submitSession({ sessionId, answers = {}, answeredBy }, call) {
-      const session = await projectSession(context.database, callerOf(call), sessionId);
+      const session = await projectSession(context, callerOf(call), sessionId);
       const { form, version } = await openSession(context, session);
       checkSize(form, answers);
       const channel = channelOf(answeredBy);

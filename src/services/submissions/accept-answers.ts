@@ -1,7 +1,8 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
-import { currentAnswersOf, originsOf } from '../../domain/answers/provenance.ts';
+import { currentAnswersOf, originsOf, verified } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
@@ -9,6 +10,8 @@ import { isKeyless, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
+import { holds } from '../../domain/scopes.ts';
+import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
@@ -27,8 +30,10 @@ import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import {
+  alreadyAnswered,
   alreadySubmitted,
   cancelled,
+  codeNeeded,
   declined,
   expired,
   savedAnswers,
@@ -49,6 +54,7 @@ export async function acceptAnswers(context: ServiceContext, entry: Entry): Prom
   const { form } = entry;
   const now = context.now();
   refuseIfClosed(form, now);
+  refuseWithoutCode(context, entry);
   const { answers, uploadIds, violations } = await checkedAnswers(context, entry);
   if (violations.length > 0) throw invalid(violations);
   // With what a session holds they can be more than came at once.
@@ -57,6 +63,14 @@ export async function acceptAnswers(context: ServiceContext, entry: Entry): Prom
   const submission = toSubmission(entry, answers, uploadIds, now);
   const submissionId = await storeWithin(context, entry, submission);
   return { submissionId, submission };
+}
+
+/** A form that takes one submission of each mailbox takes them from its page, and from keys that may submit. */
+function refuseWithoutCode({ settings }: ServiceContext, entry: Entry): void {
+  const { form, byHuman = false, session, call } = entry;
+  if (byHuman || form.version.definition.settings.onePerRespondent !== true) return;
+  const isAllowed = session?.id != null || holds(callerIfAny(call)?.scopes ?? [], 'submissions:write');
+  if (keyOf(entry) === undefined || !isAllowed) throw codeNeeded(settings, form.id);
 }
 
 /** Stores a submission; one of a form made without a key, as far as there is room for it. */
@@ -108,11 +122,12 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     byHuman = false,
     spam = false,
     idempotency,
+    respondent = null,
   } = entry;
   const createdAt = new Date(at);
   // Written once, which takes half a microsecond.
   const instant = createdAt.toISOString();
-  const provenance = originsOf(
+  const origins = originsOf(
     {
       definition: version.definition,
       answers,
@@ -123,6 +138,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     },
     session && currentAnswersOf(session),
   );
+  const provenance = respondent === null ? origins : origins.map(verified);
   const facts = {
     id: newId('sub', at),
     formId: form.id,
@@ -143,6 +159,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     formCreatedBy: form.createdBy,
     ...(facts.sessionId !== null && { outcome: 'submitted' }),
     ...(session?.context && { contextChecksum: fingerprint(session.context) }),
+    ...(respondent !== null && { respondent }),
   };
   return {
     ...facts,
@@ -154,6 +171,12 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
+    respondent,
+    // Spam never uses up a mailbox.
+    respondentKey:
+      form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam
+        ? mailboxOf(respondent.email)
+        : null,
     ...(session?.id &&
       session.callback && {
         callback: callbackEvent(
@@ -219,6 +242,8 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw cancelled();
     case 'session_declined':
       throw declined();
+    case 'respondent_known':
+      throw alreadyAnswered();
     case 'upload_taken':
       throw invalid([
         { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },
@@ -245,6 +270,8 @@ export type Entry = {
   /** What else than the page the answers came by. */
   channel?: 'api' | 'mcp_user';
   spam?: boolean;
+  /** Who has given a code on the page. */
+  respondent?: VerifiedRespondent | undefined;
   idempotency?: Idempotency | undefined;
 };
 

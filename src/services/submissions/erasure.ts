@@ -10,6 +10,8 @@ import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
+import { voidMailedLinks } from '../../store/mail/mail.ts';
+import { RESPONDENT_CODE } from '../../store/mail/respondent-codes.ts';
 import {
   type Erased,
   eraseEventsWith,
@@ -95,7 +97,10 @@ export async function eraseByValue(
     const look = { ...at, value: sought, limit: GROUP };
     if (phase === 'events') return eraseEventsWith(tx, look);
     if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
-    if (isEmailAddress(wanted)) await forgetAutoresponse(tx, at.formId, mailboxOf(wanted));
+    if (isEmailAddress(wanted)) {
+      await forgetAutoresponse(tx, at.formId, mailboxOf(wanted));
+      await voidMailedLinks(tx, { address: wanted, purpose: RESPONDENT_CODE, formId: at.formId });
+    }
     await eraseUnclaimedUploadsWith(tx, at.formId, sought);
     return eraseSessionsWith(tx, look);
   };

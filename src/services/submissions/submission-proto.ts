@@ -5,6 +5,7 @@ import {
   type AnswerOrigin,
   AnswerOriginSchema,
   type ListSubmissionsRequest,
+  RespondentMethod,
   type SubmissionSchema,
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
@@ -13,6 +14,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
+import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
@@ -31,6 +33,16 @@ export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof
     createTime: timestampFromDate(row.createdAt),
     metadata: row.metadata,
     provenance: provenanceToMessage(provenanceOf(row)),
+    ...(row.respondent !== null && { respondent: respondentToMessage(row.respondent) }),
+  };
+}
+
+/** Who has answered, as the RPCs return it. */
+export function respondentToMessage({ email, verifiedAt }: VerifiedRespondent) {
+  return {
+    method: RespondentMethod.EMAIL_CODE,
+    email,
+    verifyTime: timestampFromMs(Date.parse(verifiedAt)),
   };
 }
 
@@ -99,8 +111,9 @@ export function provenanceToMessage(provenance: Provenance): Record<string, Answ
   return Object.fromEntries(entries);
 }
 
-function originToMessage({ by, at, keyId = '' }: Origin): AnswerOrigin {
-  return create(AnswerOriginSchema, { by: channels[by], answerTime: timestampFromMs(Date.parse(at)), keyId });
+function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin {
+  const answerTime = timestampFromMs(Date.parse(at));
+  return create(AnswerOriginSchema, { by: channels[by], answerTime, keyId, verified: verified === true });
 }
 
 const channels: Record<Origin['by'], AnswerChannel> = {
@@ -128,14 +141,19 @@ export function submissionToJson(row: SubmissionRow): JsonObject {
     created_at: row.createdAt.toISOString(),
     metadata: row.metadata,
     ...(row.provenance !== null && { provenance: provenanceToJson(row) }),
+    respondent: row.respondent && {
+      method: row.respondent.method,
+      email: row.respondent.email,
+      verified_at: row.respondent.verifiedAt,
+    },
   };
 }
 
 function provenanceToJson(row: SubmissionRow): JsonObject {
   return Object.fromEntries(
-    [...provenanceOf(row)].map(([id, { by, at, keyId }]) => [
+    [...provenanceOf(row)].map(([id, { by, at, keyId, verified }]) => [
       id,
-      { by, at, ...(keyId !== undefined && { key_id: keyId }) },
+      { by, at, ...(keyId !== undefined && { key_id: keyId }), ...(verified === true && { verified }) },
     ]),
   );
 }
@@ -143,4 +161,7 @@ function provenanceToJson(row: SubmissionRow): JsonObject {
 type AskedRange = Partial<Pick<ListSubmissionsRequest, 'status' | 'createdAfter' | 'createdBefore'>>;
 
 /** What callers see of a stored submission. */
-export type SubmissionRow = Omit<Submission, 'projectId' | 'idempotencyKey' | 'requestFingerprint'>;
+export type SubmissionRow = Omit<
+  Submission,
+  'projectId' | 'idempotencyKey' | 'requestFingerprint' | 'respondentKey'
+>;

@@ -21,11 +21,18 @@ import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findAnyUpload, findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { type LiveVersion, type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import {
+  type LiveVersion,
+  type PublishedForm,
+  publishedForm,
+  refuseIfClosed,
+  sessionsForm,
+} from '../forms/form-access.ts';
+import { findStanding } from '../hosted/respondents.ts';
 import { replayFirst } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { anySession, openSession } from '../sessions/session-access.ts';
+import { anySession, codeNeeded, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
@@ -191,15 +198,27 @@ function refuseTooLarge(size: number, field: FileField | undefined): void {
 }
 
 /** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
-async function targetOf(context: ServiceContext, { target }: Part, call: HandlerContext): Promise<Target> {
+async function targetOf(
+  context: ServiceContext,
+  { target, browser = '' }: Part,
+  call: HandlerContext,
+): Promise<Target> {
   switch (target.case) {
     case 'formId': {
       const form = await publishedForm(context.forms, target.value);
-      checkOrigin(call.requestHeader, form.version.definition.settings.allowedOrigins, context.settings);
+      const { allowedOrigins, onePerRespondent } = form.version.definition.settings;
+      checkOrigin(call.requestHeader, allowedOrigins, context.settings);
+      const isStranger = strangerAddress(call, form.projectId) !== undefined;
+      if (onePerRespondent === true && isStranger) throw codeNeeded(context.settings, form.id);
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
       const session = await anySession(context.database, target.value);
+      const form = await sessionsForm(context.forms, session.formId);
+      if (strangerAddress(call, form.projectId) !== undefined) {
+        const { isNeeded } = await findStanding(context, { form, session }, browser);
+        if (isNeeded) throw codeNeeded(context.settings, session.id);
+      }
       return { ...(await openSession(context, session)), byHuman: true };
     }
     case undefined:
@@ -220,7 +239,7 @@ function refused(path: string, message: string): Violation {
 }
 
 /** A request, or one of several. */
-type Part = CreateUploadRequest | UploadFileRequest;
+type Part = (CreateUploadRequest | UploadFileRequest) & { browser?: string };
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
 /** `room` is for what comes without a key of the project; what is refused gives it back. */
 type OpenTarget = Target & { room: Reservation | undefined };

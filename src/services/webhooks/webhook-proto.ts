@@ -35,7 +35,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
 import type { Webhook } from '../../store/webhooks/webhooks.ts';
 import { badParameter } from '../request-values.ts';
-import { provenanceToMessage } from '../submissions/submission-proto.ts';
+import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets. */
 export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
@@ -172,6 +172,7 @@ function submissionFrom(body: string): MessageInitShape<typeof SubmissionSchema>
     createTime: timestampFromMs(Date.parse(data.createdAt)),
     metadata: data.metadata,
     provenance: originsFrom(data.provenance),
+    ...(data.respondent !== undefined && { respondent: respondentToMessage(data.respondent) }),
   };
 }
 

@@ -248,10 +248,19 @@ export const MailedLinkEntity = defineEntity({
     createdAt: time(),
     expiresAt: time(),
     usedAt: time().strictNullable(),
+    /** Of a code: the session that it is for; null for a form's own page, and for links. */
+    sessionId: id().strictNullable(),
+    /** How often a code was tried. */
+    tries: p.integer().default(0),
   },
   indexes: [
     { name: 'mailed_links_by_address', properties: ['address', 'formId'] },
     { name: 'mailed_links_by_end', properties: ['expiresAt'] },
+    {
+      name: 'mailed_links_by_browser',
+      properties: ['browserHash', 'formId'],
+      where: 'browser_hash is not null',
+    },
   ],
 });
 
@@ -260,9 +269,9 @@ type MailedLink = InferEntity<typeof MailedLinkEntity>;
 /** Stores a link before it is mailed. */
 export async function insertMailedLink(
   db: Queries,
-  link: Omit<MailedLink, 'usedAt' | 'address'> & { address: string },
+  link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
 ): Promise<void> {
-  const row = { ...link, address: addressKey(link.address), usedAt: null };
+  const row = { ...link, address: addressKey(link.address), usedAt: null, sessionId: null };
   await db.write((em) => em.upsert(MailedLinkEntity, row, { onConflictAction: 'ignore' }));
 }
 

@@ -25,6 +25,7 @@ import { FieldNumbers } from './2026-11-24-field-numbers.ts';
 import { FormKeys } from './2026-11-24-form-keys.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
 import { Questions } from './2026-11-24-questions.ts';
+import { Respondents } from './2026-11-24-respondents.ts';
 import { Rights } from './2026-11-24-rights.ts';
 import { SessionDeliveries } from './2026-11-24-session-deliveries.ts';
 
@@ -59,4 +60,5 @@ export const migrations = [
   { name: '2026-11-24-questions', class: Questions },
   { name: '2026-11-24-form-keys', class: FormKeys },
   { name: '2026-11-24-events-of-sessions', class: EventsOfSessions },
+  { name: '2026-11-24-respondents', class: Respondents },
 ];

@@ -119,7 +119,8 @@ export const exportTables = {
   },
   submissions: {
     table: 'submissions',
-    columns: 'id form_id version_id session_id source status answers metadata provenance created_at',
+    columns:
+      'id form_id version_id session_id source status answers metadata provenance respondent created_at',
     rows: 'submissions',
     keys: ['status', 'id'],
   },
@@ -127,7 +128,7 @@ export const exportTables = {
     table: 'sessions',
     columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
       opened_at submitted_at cancelled_at submission_id notify callback context allow_decline declined_at decline_reason
-      return_outcome`,
+      return_outcome respondent`,
     rows: 'sessions',
     keys: ['created_at', 'id'],
   },

@@ -48,6 +48,8 @@ export const SessionEntity = defineEntity({
     callbackSecret: text().strictNullable(),
     /** Who is notified of it, and the events of that. */
     notify: json<StoredNotify>().strictNullable(),
+    /** Who is to answer; the page asks for a code first. */
+    respondent: json<StoredRespondent>().strictNullable(),
     /** What it counts for where a visitor of the form's own page began it; null: made for somebody. */
     keylessBytes: p.integer().strictNullable(),
   },
@@ -89,6 +91,9 @@ export type StoredNotify = {
   keyId: string;
   eventIds: string[];
 };
+
+/** `codes` is how many were mailed. */
+export type StoredRespondent = { email: string; codes: number };
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
 export const statusNow = `case when submitted_at is not null then 'submitted'

@@ -23,9 +23,9 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
     const [row] = await db.execute(
       `with stored as (insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
          idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
-         allow_decline, return_outcome, callback, callback_secret, notify)
+         allow_decline, return_outcome, callback, callback_secret, notify, respondent)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
-         case when $12::int is not null then now() end, $13, $14, $15, $16, $17, $18)
+         case when $12::int is not null then now() end, $13, $14, $15, $16, $17, $18, $19)
        on conflict do nothing returning *), counted as (${addStoredBytes})
        select ${sessionColumns} from stored`,
       [
@@ -47,6 +47,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.callback && JSON.stringify(session.callback),
         session.callbackSecret,
         session.notify && JSON.stringify(session.notify),
+        session.respondent && JSON.stringify(session.respondent),
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -295,7 +296,7 @@ export async function deleteVisitorsSession(db: Queries, sessionId: string): Pro
 }
 
 export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'> &
-  Partial<Pick<Session, 'callback' | 'callbackSecret' | 'notify'>> & {
+  Partial<Pick<Session, 'callback' | 'callbackSecret' | 'notify' | 'respondent'>> & {
     provenance?: SessionOrigins;
     returnUrl?: string;
     returnOutcome?: boolean;

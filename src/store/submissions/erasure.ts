@@ -35,7 +35,7 @@ export async function eraseSubmissionsWith(
   announcement: Announcement,
 ): Promise<Erased> {
   const rows = await tx.select(
-    `select id, session_id, ${holds('answers')} or ${holds('metadata')}
+    `select id, session_id, ${holds('answers')} or ${holds('metadata')} or coalesce(${holds('respondent')}, false)
        or (${isValue('source')} and source not in (${ownSources}))
        or coalesce(${isValue('idempotency_key')}, false)
        or exists (select from uploads where submission_id = s.id and ${isFileName}) as found
@@ -63,6 +63,7 @@ export async function eraseSessionsWith(
     `select id, created_at, ${holds('prefill')} or ${holds('metadata')}
        or coalesce(${holds('partial_answers')}, false) or coalesce(${holds('context')}, false)
        or coalesce(${holds('notify')}, false)
+       or coalesce(${holds('respondent')}, false)
        or coalesce(${isValue('decline_reason')}, false) or coalesce(${isValue('idempotency_key')}, false) as found
      from sessions
      where form_id = $1 and (created_at, id) > ($5::timestamptz, $6) order by created_at, id limit $7`,

@@ -20,6 +20,7 @@ export async function findOutcomes(
     row.sessionId,
     row.uploadIds ?? [],
     row.maxAccepted,
+    row.respondentKey,
   ]);
   const rows = await db.execute(FIND_OUTCOMES, [JSON.stringify(asked)], { repeatable: true });
   return new Map(
@@ -32,7 +33,8 @@ export async function findOutcomes(
 
 const FIND_OUTCOMES = `
 with asked as materialized (
-  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids, (a->>5)::int as max_accepted
+  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids, (a->>5)::int as max_accepted,
+    a->>6 as respondent_key
   from json_array_elements($1::json) a
 ), found as materialized (
   select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
@@ -50,6 +52,9 @@ select asked.id, written.id as first_id, written.request_fingerprint as fingerpr
     select from json_array_elements_text(asked.upload_ids) as u
     where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
   ) as upload_taken,
+  exists (
+    select from submissions s where s.form_id = asked.form_id and s.respondent_key = asked.respondent_key
+  ) as respondent_known,
   asked.max_accepted <= (select sum(accepted) from form_counters c where c.form_id = asked.form_id) as form_full
 from asked
 left join found on found.asked_id = asked.id
@@ -66,6 +71,7 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
   if (row.declined === true) return { outcome: 'session_declined' };
   if (row.cancelled === true) return { outcome: 'session_cancelled' };
   if (row.session_id === null || row.open === true) {
+    if (row.respondent_known === true) return { outcome: 'respondent_known' };
     if (row.upload_taken === true) return { outcome: 'upload_taken' };
     return row.form_full === true ? { outcome: 'form_full' } : undefined;
   }
@@ -88,11 +94,12 @@ export type WriteOutcome =
   | { outcome: 'session_expired' }
   | { outcome: 'session_cancelled' }
   | { outcome: 'session_declined' }
+  | { outcome: 'respondent_known' }
   | { outcome: 'upload_taken' }
   | { outcome: 'form_full' };
 
 /** What a row is found by, and what may stand in its way. */
-type Missed = Pick<Submission, 'id' | 'formId' | 'idempotencyKey' | 'sessionId'> & {
+type Missed = Pick<Submission, 'id' | 'formId' | 'idempotencyKey' | 'sessionId' | 'respondentKey'> & {
   uploadIds?: string[];
   maxAccepted?: number | undefined;
 };

@@ -73,6 +73,8 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     callbackStart: row.callback?.start,
     skipMailsForVersion: event?.skipMailsForVersion,
     keylessBytes: row.keylessBytes,
+    respondent: row.respondent ?? undefined,
+    respondentKey: row.respondentKey ?? undefined,
     traceparent,
   };
   return { row, traceparent, json: JSON.stringify(input) };
@@ -89,17 +91,18 @@ const UNDECIDED = { outcome: 'undecided' } as const;
  * Forms that take a limited number count in one row, which is locked before it is read. Their other slots hold what
  * came before they had a limit.
  */
-function insertStatement({ claims, limits, keyless }: Record<Part, boolean>): string {
+function insertStatement({ claims, limits, keyless, respondents }: Record<Part, boolean>): string {
   const only = (part: string) => (claims ? part : '');
   const limited = (part: string) => (limits ? part : '');
   const counted = (part: string) => (keyless ? part : '');
+  const known = (part: string) => (respondents ? part : '');
   return `
 with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "callbackEventId" text, "callbackStart" text')}
+    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "callbackEventId" text, "callbackStart" text')}${known(', "respondent" json, "respondentKey" text')}
   )
 ),${limited(`
 locked as materialized (
@@ -127,9 +130,9 @@ open_sessions as materialized (
   order by id for update
 ),`)} stored as (
   insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, provenance, metadata,
-    status, idempotency_key, request_fingerprint, created_at)
+    status, idempotency_key, request_fingerprint, created_at${known(', respondent, respondent_key')})
   select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."provenance",
-    i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
+    i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"${known(', i."respondent", i."respondentKey"')}
   from input i${only(` left join open_sessions s on s.id = i."sessionId"`)}
   where true${only(` and (i."sessionId" is null or s.id is not null)
     and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}${limited(`
@@ -194,7 +197,7 @@ select null, null, null, null, null, json_build_object(
 }
 
 /** What a statement does only for groups with rows that need it. */
-type Part = 'claims' | 'limits' | 'keyless';
+type Part = 'claims' | 'limits' | 'keyless' | 'respondents';
 
 /** The slot in which forms count that take a limited number. */
 const LIMITED_SLOT = 0;
@@ -205,8 +208,9 @@ const statements = new Map<string, string>();
 function statementFor(group: PreparedRow[], limits: boolean): string {
   const claims = group.some(({ row }) => claimsOf(row).length > 0);
   const keyless = group.some(({ row }) => row.keylessBytes !== undefined);
-  const key = [claims, limits, keyless].join();
-  const statement = statements.get(key) ?? insertStatement({ claims, limits, keyless });
+  const respondents = group.some(({ row }) => row.respondent !== null);
+  const key = [claims, limits, keyless, respondents].join();
+  const statement = statements.get(key) ?? insertStatement({ claims, limits, keyless, respondents });
   statements.set(key, statement);
   return statement;
 }

@@ -155,6 +155,8 @@ const others = rowsOf(SubmissionEntity, [
   'requestFingerprint',
   'createdAt',
   'provenance',
+  'respondent',
+  'respondentKey',
 ]);
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */

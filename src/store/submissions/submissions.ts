@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { StoredOrigin } from '../../domain/answers/provenance.ts';
+import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import { id, type JsonObject, json, rowsOf, text, time } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { createLoader } from '../database/queries.ts';
@@ -25,6 +26,10 @@ export const SubmissionEntity = defineEntity({
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
     createdAt: time(),
+    /** Who answered with a code mailed to their address. */
+    respondent: json<VerifiedRespondent>().strictNullable(),
+    /** Their mailbox as `mailboxOf` gives it, where the form takes one submission of each. */
+    respondentKey: text().strictNullable(),
   },
   indexes: [
     { name: 'submissions_by_form', properties: ['formId', 'status', 'id'] },
@@ -40,6 +45,11 @@ export const SubmissionEntity = defineEntity({
       name: 'submissions_idempotency_unique',
       properties: ['formId', 'idempotencyKey'],
       where: 'idempotency_key is not null',
+    },
+    {
+      name: 'submissions_respondent_unique',
+      properties: ['formId', 'respondentKey'],
+      where: 'respondent_key is not null',
     },
   ],
 });
@@ -78,6 +88,15 @@ export async function findSubmission(
 ): Promise<Submission | null> {
   const submission = await findAnySubmission(db, submissionId);
   return submission?.projectId === projectId ? submission : null;
+}
+
+/** Whether a form that takes one submission of each mailbox has that of this one. */
+export async function isRespondentKnown(
+  db: Queries,
+  formId: string,
+  respondentKey: string,
+): Promise<boolean> {
+  return (await db.read((em) => em.count(SubmissionEntity, { formId, respondentKey }))) > 0;
 }
 
 /** Finds a submission of any project. */

@@ -55,6 +55,7 @@ describe('a template', () => {
       language: 'de',
       source: 'api',
       metadata: {},
+      respondent: { method: 'email_code', email: 'a@example.com', verifiedAt: head.at },
       createdAt: head.at,
       provenance: [{ by: 'api' }],
     });

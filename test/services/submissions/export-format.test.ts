@@ -14,6 +14,7 @@ const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
   createdAt: new Date('2026-11-21T10:00:00.000Z'),
   metadata: {},
   provenance: null,
+  respondent: null,
 });
 
 const upload = newId('upl', 0);

@@ -28,10 +28,13 @@ const personal = [
   'sessions.notify',
   'sessions.partial_answers',
   'sessions.prefill',
+  'sessions.respondent',
   'sessions.return_url',
   'submissions.answers',
   'submissions.idempotency_key',
   'submissions.metadata',
+  'submissions.respondent',
+  'submissions.respondent_key',
   'submissions.source',
   'uploads.filename',
 ];
@@ -66,6 +69,7 @@ const notExported = [
   'mail_allowances.holder',
   'sessions.idempotency_key',
   'submissions.idempotency_key',
+  'submissions.respondent_key',
 ];
 
 describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
@@ -155,7 +159,7 @@ describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
         { id: 'email', type: 'email' },
         { id: 'cv', type: 'file' },
       ],
-      settings: { allowPartial: true },
+      settings: { allowPartial: true, onePerRespondent: true },
       delivery: { type: 'email', autoresponse: { to: 'email', subject: 'Thanks', message: 'We read it.' } },
     });
     const events = ['submission.created', 'session.declined', 'session.cancelled'];
@@ -167,6 +171,7 @@ describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
       context: { title: email },
       allow_decline: true,
       notify: { email, message: email, remind_after: [3600] },
+      respondent: { email },
       callback: { url: `${receiver.url}/${marker}` },
       return_url: `https://example.com/${marker}`,
     };
@@ -188,6 +193,7 @@ describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
     );
     const cv = { upload_id: file.json.upload.upload_id };
     await service.post(`/v1/sessions/${await make(3)}/submit`, { answers: { email, cv } });
+    await answerWithCode(await make(4));
     await service.post(
       `/v1/forms/${form.id}/submissions`,
       { answers: { email }, source: email },
@@ -207,6 +213,23 @@ describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
       columns,
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
+
+    /** Answers on the page of a session, with the code that its respondent is mailed. */
+    async function answerWithCode(session: string): Promise<void> {
+      const post = (inputs: Record<string, string>, cookie = '') =>
+        fetch(`${service.url}/f/${session}`, {
+          method: 'POST',
+          headers: { origin: service.url, cookie },
+          body: new URLSearchParams(inputs),
+          redirect: 'manual',
+        });
+      const cookie = (await post({ _code: 'send' })).headers.getSetCookie()[0]?.split(';')[0];
+      const code = await until(() =>
+        mails.mails.map(({ text }) => /^\d{6}$/m.exec(text ?? '')?.[0]).find((found) => found !== undefined),
+      );
+      await post({ _code: 'give', code }, cookie);
+      await post({ email }, cookie);
+    }
 
     /** The columns that hold the marker. */
     async function columns(): Promise<string[]> {

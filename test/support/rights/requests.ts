@@ -60,6 +60,8 @@ const byName: Record<string, Values> = {
   deviceToken: unset,
   issueToken: unset,
   browser: unset,
+  code: () => ['123456'],
+  respondent: () => [undefined, { email: eve.address }],
 
   email: () => [eve.address],
   url: () => [eve.url],
@@ -175,6 +177,14 @@ const byMessage: Record<string, Record<string, Values>> = {
   AwaitSessionRequest: { sessionId: ({ endedSessionId }) => [endedSessionId] },
   WatchSubmissionsRequest: { source: unset },
   ListSubmissionsRequest: { sessionId: unset },
+  SendRespondentCodeRequest: {
+    formId: ({ formId }) => [undefined, formId],
+    browser: () => ['eve'.repeat(9)],
+  },
+  GiveRespondentCodeRequest: {
+    formId: ({ formId }) => [undefined, formId],
+    browser: () => ['eve'.repeat(9)],
+  },
   PostHostedRequest: { formId: ({ formId }) => [undefined, formId] },
   CreateUploadRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },
   UploadFileRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },

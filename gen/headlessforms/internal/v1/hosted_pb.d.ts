@@ -295,6 +295,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: bool allow_decline = 22;
    */
   allowDecline: boolean;
+
+  /**
+   * Of a page that asks for a code: whether one was mailed that this browser may still give.
+   *
+   * @generated from field: bool code_sent = 23;
+   */
+  codeSent: boolean;
 };
 
 /**
@@ -353,6 +360,13 @@ export declare type GetHostedRequest = Message<"headlessforms.internal.v1.GetHos
    * @generated from field: bool cross_site = 6;
    */
   crossSite: boolean;
+
+  /**
+   * What only this browser has, to find the code that the respondent has given in it; empty if it has none.
+   *
+   * @generated from field: string browser = 7;
+   */
+  browser: string;
 };
 
 /**
@@ -407,6 +421,13 @@ export declare type OpenHostedSessionRequest = Message<"headlessforms.internal.v
    * @generated from field: string issue_token = 3;
    */
   issueToken: string;
+
+  /**
+   * What only the visitor's browser has, as in `GetHostedRequest`.
+   *
+   * @generated from field: string browser = 4;
+   */
+  browser: string;
 };
 
 /**
@@ -531,6 +552,13 @@ export declare type PostHostedRequest = Message<"headlessforms.internal.v1.PostH
    * @generated from field: string decline_reason = 13;
    */
   declineReason: string;
+
+  /**
+   * What only the person's browser has, as in `GetHostedRequest`.
+   *
+   * @generated from field: string browser = 14;
+   */
+  browser: string;
 };
 
 /**
@@ -708,6 +736,136 @@ export declare type SubmitPostedFormResponse = Message<"headlessforms.internal.v
 export declare const SubmitPostedFormResponseSchema: GenMessage<SubmitPostedFormResponse>;
 
 /**
+ * The request message for `SendRespondentCode`.
+ *
+ * @generated from message headlessforms.internal.v1.SendRespondentCodeRequest
+ */
+export declare type SendRespondentCodeRequest = Message<"headlessforms.internal.v1.SendRespondentCodeRequest"> & {
+  /**
+   * The session; empty: the form's own page.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * The form whose own page asks; empty: a session's.
+   *
+   * @generated from field: string form_id = 2;
+   */
+  formId: string;
+
+  /**
+   * On a form's own page, the address that the visitor has entered.
+   *
+   * @generated from field: string email = 3;
+   */
+  email: string;
+
+  /**
+   * Required. What only this browser has: at most 128 characters.
+   *
+   * @generated from field: string browser = 4;
+   */
+  browser: string;
+
+  /**
+   * Whether a page of another site has posted it. Refused with `PERMISSION_DENIED` unless the form may be embedded.
+   *
+   * @generated from field: bool cross_site = 5;
+   */
+  crossSite: boolean;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.SendRespondentCodeRequest.
+ * Use `create(SendRespondentCodeRequestSchema)` to create a new message.
+ */
+export declare const SendRespondentCodeRequestSchema: GenMessage<SendRespondentCodeRequest>;
+
+/**
+ * The response message for `SendRespondentCode`.
+ *
+ * @generated from message headlessforms.internal.v1.SendRespondentCodeResponse
+ */
+export declare type SendRespondentCodeResponse = Message<"headlessforms.internal.v1.SendRespondentCodeResponse"> & {
+  /**
+   * Whether mails are written to files, because there is no mail server.
+   *
+   * @generated from field: bool mail_written = 1;
+   */
+  mailWritten: boolean;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.SendRespondentCodeResponse.
+ * Use `create(SendRespondentCodeResponseSchema)` to create a new message.
+ */
+export declare const SendRespondentCodeResponseSchema: GenMessage<SendRespondentCodeResponse>;
+
+/**
+ * The request message for `GiveRespondentCode`.
+ *
+ * @generated from message headlessforms.internal.v1.GiveRespondentCodeRequest
+ */
+export declare type GiveRespondentCodeRequest = Message<"headlessforms.internal.v1.GiveRespondentCodeRequest"> & {
+  /**
+   * The session; empty: the form's own page.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * The form whose own page asks; empty: a session's.
+   *
+   * @generated from field: string form_id = 2;
+   */
+  formId: string;
+
+  /**
+   * Required. The code: six digits.
+   *
+   * @generated from field: string code = 3;
+   */
+  code: string;
+
+  /**
+   * Required. What only the browser has that asked for the code.
+   *
+   * @generated from field: string browser = 4;
+   */
+  browser: string;
+
+  /**
+   * Whether a page of another site has posted it. Refused with `PERMISSION_DENIED` unless the form may be embedded.
+   *
+   * @generated from field: bool cross_site = 5;
+   */
+  crossSite: boolean;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.GiveRespondentCodeRequest.
+ * Use `create(GiveRespondentCodeRequestSchema)` to create a new message.
+ */
+export declare const GiveRespondentCodeRequestSchema: GenMessage<GiveRespondentCodeRequest>;
+
+/**
+ * The response message for `GiveRespondentCode`.
+ *
+ * @generated from message headlessforms.internal.v1.GiveRespondentCodeResponse
+ */
+export declare type GiveRespondentCodeResponse = Message<"headlessforms.internal.v1.GiveRespondentCodeResponse"> & {
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.GiveRespondentCodeResponse.
+ * Use `create(GiveRespondentCodeResponseSchema)` to create a new message.
+ */
+export declare const GiveRespondentCodeResponseSchema: GenMessage<GiveRespondentCodeResponse>;
+
+/**
  * Whether a session takes answers, and why not.
  *
  * @generated from enum headlessforms.internal.v1.HostedState
@@ -768,6 +926,13 @@ export enum HostedState {
    * @generated from enum value: HOSTED_STATE_DECLINED = 7;
    */
   DECLINED = 7,
+
+  /**
+   * The page asks for a code that is mailed to the respondent, and shows nothing of the session before.
+   *
+   * @generated from enum value: HOSTED_STATE_CODE_NEEDED = 8;
+   */
+  CODE_NEEDED = 8,
 }
 
 /**
@@ -894,6 +1059,34 @@ export declare const HostedService: GenService<{
     methodKind: "unary";
     input: typeof PostHostedRequestSchema;
     output: typeof PostHostedResponseSchema;
+  },
+  /**
+   * Mails a code to the respondent of a session, or to the address that a visitor of a form with `one_per_respondent`
+   * has entered. It works for 10 minutes, in the browser that asked for it.
+   *
+   * Fails as `GetHosted` does, with `INVALID_ARGUMENT` for what is no address, and with `RESOURCE_EXHAUSTED` if there
+   * were too many codes: 3 for a session; 500 a day for a form; 10 a day for a mailbox, at most 5 of them from one
+   * network.
+   *
+   * @generated from rpc headlessforms.internal.v1.HostedService.SendRespondentCode
+   */
+  sendRespondentCode: {
+    methodKind: "unary";
+    input: typeof SendRespondentCodeRequestSchema;
+    output: typeof SendRespondentCodeResponseSchema;
+  },
+  /**
+   * Takes the code that was mailed. From then on the browser may see and fill the page.
+   *
+   * Fails as `GetHosted` does, and with `INVALID_ARGUMENT` at `code` if it is another code, or one that has expired or
+   * was tried 5 times.
+   *
+   * @generated from rpc headlessforms.internal.v1.HostedService.GiveRespondentCode
+   */
+  giveRespondentCode: {
+    methodKind: "unary";
+    input: typeof GiveRespondentCodeRequestSchema;
+    output: typeof GiveRespondentCodeResponseSchema;
   },
   /**
    * Accepts what somebody's own HTML form posts to a form. Fails as `CreateSubmission` of
