@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 const definition = { fields: [{ label: 'Deploy?', type: 'boolean', required: true }] };
 const context = {
@@ -105,6 +106,42 @@ describe.skipIf(noBrowser)('the page of a question', { timeout: 60_000 }, () => 
     await expectAccessible(page, javaScriptEnabled);
 
     expect((await read(session.id)).session).toMatchObject({ outcome: 'declined', reason: 'Ask Ann' });
+  });
+
+  it.each([
+    ['with script', true],
+    ['without script', false],
+  ])('asks its respondent for the code that was mailed, %s', async (name, javaScriptEnabled) => {
+    const email = `ada-${name.replaceAll(' ', '-')}@example.com`;
+    const session = await ask({ respondent: { email } });
+    const page = await browser.open(`/f/${session.id}`, { javaScriptEnabled });
+
+    expect(await page.textContent('body')).not.toContain('Release 4.2');
+    await expectAccessible(page, javaScriptEnabled);
+    await page.click('button[value=send]');
+    await page.waitForSelector('#code');
+    const code = await until(async () =>
+      (await service.mails())
+        .filter((mail) => mail.includes(email))
+        .map((mail) => /^Subject: (\d{6}) /m.exec(mail)?.[1])
+        .find((found) => found !== undefined),
+    );
+    await page.fill('#code', code === '000000' ? '000001' : '000000');
+    await page.click('button[value=give]');
+    await page.waitForSelector('.error');
+    expect(await page.getAttribute('#code', 'aria-invalid')).toBe('true');
+    await page.fill('#code', code);
+    await page.click('button[value=give]');
+    await page.waitForSelector('.context');
+    await expectAccessible(page, javaScriptEnabled);
+    await page.check('input[value=true]');
+    await page.click('form:not(.decline form) button[value=forward]');
+    await page.waitForSelector('h1.done');
+
+    expect((await read(session.id)).submission).toMatchObject({
+      answers: { deploy: true },
+      respondent: { method: 'email_code', email },
+    });
   });
 
   it.each(['submitted', 'declined'])(
