@@ -129,7 +129,7 @@ describe('what a service fails with', () => {
 });
 
 describe('every route that reads a query', () => {
-  const submits = ['createSubmission', 'createManagedSubmission', 'createDemoSubmission', 'activateForm'];
+  const submits = ['submit', 'createSubmission', 'submitDemo', 'activateForm'];
   const reading = rpcRoutes.filter(
     ({ operation }) => operation.query !== undefined && !submits.includes(operation.name),
   );

@@ -122,6 +122,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
         status: 'accepted',
         created_at: anIsoTime,
         metadata: {},
+        respondent: null,
         provenance: Object.fromEntries(Object.keys(answers).map((field) => [field, byKey])),
       },
     });
@@ -303,6 +304,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
         status: 'accepted',
         created_at: anIsoTime,
         metadata: { order: 7 },
+        respondent: null,
         provenance: {
           email: { ...byKey, by: 'prefill' },
           message: byKey,

@@ -62,6 +62,8 @@ describe('a browser that asks for a page of another origin', () => {
       'HostedService/GetHosted',
       'HostedService/OpenHostedSession',
       'HostedService/PostHosted',
+      'HostedService/SendRespondentCode',
+      'HostedService/GiveRespondentCode',
       'HostedService/SubmitPostedForm',
       'SubmissionsService/CreateSubmission',
       'SubmissionsService/CheckAnswers',

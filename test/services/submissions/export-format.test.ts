@@ -102,6 +102,7 @@ describe('ndjsonFormat', () => {
       status: 'accepted',
       created_at: '2026-11-21T10:00:00.000Z',
       metadata: {},
+      respondent: null,
     });
   });
 });
