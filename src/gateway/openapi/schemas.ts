@@ -7,6 +7,14 @@ import { z } from 'zod';
  */
 export function createSchemas(): Schemas {
   const named: Record<Direction, Map<string, JsonSchema>> = { input: new Map(), output: new Map() };
+  // Most routes share the schemas of errors: without this the first reader of the description holds up all others.
+  const described: Record<Direction, Map<z.ZodType, JsonSchema>> = { input: new Map(), output: new Map() };
+
+  function describedOnce(schema: z.ZodType, io: Direction): JsonSchema {
+    const known = described[io].get(schema) ?? schemaOf(schema, io);
+    described[io].set(schema, known);
+    return known;
+  }
 
   function schemaOf(schema: z.ZodType, io: Direction): JsonSchema {
     const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: overrides[io] });
@@ -20,8 +28,8 @@ export function createSchemas(): Schemas {
   }
 
   return {
-    input: (schema) => schemaOf(schema, 'input'),
-    output: (schema) => schemaOf(schema, 'output'),
+    input: (schema) => describedOnce(schema, 'input'),
+    output: (schema) => describedOnce(schema, 'output'),
     withComponents(document) {
       const different = differentOf(named);
       const nameOf = (name: string, io: string) =>
