@@ -123,6 +123,11 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     });
     expect(made.json.form.definition).not.toHaveProperty('owner');
     expect([same, changed].map(({ json }) => json.outcome)).toEqual(['unchanged', 'updated']);
+    const refused = await service.get('/v1/forms?key=no%00key&managed_by=no%00folder');
+    expect([refused.status, refused.json.error.details.map(({ path }: { path: string }) => path)]).toEqual([
+      400,
+      ['key', 'managed_by'],
+    ]);
     expect((await service.get('/v1/forms?key=contact.v1')).json.forms).toMatchObject([
       { id: made.json.form.id, name: 'Second' },
     ]);

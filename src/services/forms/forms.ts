@@ -73,6 +73,8 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     },
 
     async listForms(request, call) {
+      // The database refuses texts with NUL.
+      readFormKey(request, { keyless: false });
       const { key, managedBy } = request;
       const wanted = { ...pageRequestOf(request, 'form'), key, managedBy };
       const page = await listForms(database, callerOf(call).projectId, wanted);
