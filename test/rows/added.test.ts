@@ -123,8 +123,8 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     });
     expect(made.json.form.definition).not.toHaveProperty('owner');
     expect([same, changed].map(({ json }) => json.outcome)).toEqual(['unchanged', 'updated']);
-    const refused = await service.get('/v1/forms?key=no%00key&managed_by=no%00folder');
-    expect([refused.status, refused.json.error.details.map(({ path }: { path: string }) => path)]).toEqual([
+    const misnamed = await service.get('/v1/forms?key=no%00key&managed_by=no%00folder');
+    expect([misnamed.status, misnamed.json.error.details.map(({ path }: { path: string }) => path)]).toEqual([
       400,
       ['key', 'managed_by'],
     ]);
