@@ -1,15 +1,17 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import type { Notification } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { sessionSeconds } from '../domain/limits/limits.ts';
+import { notifyLimits, sessionSeconds } from '../domain/limits/limits.ts';
 import { durationOf, timeReply } from './shape.ts';
 
 const email = z.string().describe('The person who is mailed.');
 const webhookId = z.string().describe('The webhook that is called: it has registered `session.notified`.');
-const message = z.string().describe('What you say to them: plain text, up to 2,000 characters.');
+const message = z
+  .string()
+  .describe(`What you say to them: plain text, up to ${notifyLimits.message} characters.`);
 const remindAfter = z
   .array(z.int().min(sessionSeconds.min).max(sessionSeconds.max))
-  .max(3)
+  .max(notifyLimits.reminders)
   .describe('Seconds after the session is made, each more than the one before.');
 
 /** Whom a session notifies, as requests have it. The service checks it. */

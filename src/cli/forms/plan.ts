@@ -99,8 +99,7 @@ function secretFor(
   if (delivery?.channel.case !== 'webhook' || !isNew) return { definition };
   if (secretVariable === undefined) {
     // One that the service made would be shown once, in the log of whatever ran this.
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: what the file has to say
-    return { problem: 'Required for a new webhook: the environment variable with its secret, as "${NAME}"' };
+    return { problem: `Required for a new webhook: the environment variable with its secret, as "\${NAME}"` };
   }
   const secret = env[secretVariable] ?? '';
   if (secret === '') return { problem: `The environment variable ${secretVariable} is not set` };

@@ -93,8 +93,7 @@ export function formFileJsonSchema(): object {
 }
 
 const variablePattern = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
-// biome-ignore lint/suspicious/noTemplateCurlyInString: what a file has to say
-const NO_LITERAL = 'Name the environment variable that holds the secret: "${WEBHOOK_SECRET}"';
+const NO_LITERAL = `Name the environment variable that holds the secret: "\${WEBHOOK_SECRET}"`;
 
 export type FormFileResult =
   | {

@@ -26,7 +26,7 @@ export const publicDefinition = memoize((definition: FormDefinition): PublicDefi
   };
 });
 
-/** The names of the settings that concern whoever fills the form. */
+/** The names of the settings that concern the person who fills the form. */
 export const publicSettingNames = [
   'submitLabel',
   'successMessage',

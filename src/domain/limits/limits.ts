@@ -4,6 +4,9 @@ export const pageSizes = { default: 20, max: 100 } as const;
 /** How long a session may live, in seconds: an hour unless its maker says otherwise, at most 30 days. */
 export const sessionSeconds = { default: 3600, min: 1, max: 2_592_000 } as const;
 
+/** What a session's notification may hold: characters of its message, and reminders. */
+export const notifyLimits = { message: 2_000, reminders: 3 } as const;
+
 /** Characters of the words of a person who declines to answer. */
 export const MAX_REASON_LENGTH = 2000;
 

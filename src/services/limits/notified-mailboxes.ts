@@ -20,7 +20,7 @@ export function requireNotifyScope(call: HandlerContext): void {
  * confirmed anything to the service. A mailbox counts once a day, whatever it is mailed for and by whichever of its
  * addresses. Call it in the transaction that stores what causes the mails.
  *
- * Throws RATE_LIMITED if there are too many; the transaction is to end with that.
+ * Throws RATE_LIMITED if there are too many: let it end the transaction.
  */
 export async function countNotifiedMailboxes(
   tx: Transaction,

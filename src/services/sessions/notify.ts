@@ -7,7 +7,7 @@ import { MAIL_STOPPED, notSent } from '../../domain/delivery/notifications.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { sessionSeconds } from '../../domain/limits/limits.ts';
+import { notifyLimits, sessionSeconds } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import {
@@ -22,7 +22,7 @@ import type { PublishedForm } from '../forms/form-access.ts';
 import { countNotifiedMailboxes } from '../limits/notified-mailboxes.ts';
 import { secondsProblems, textProblems } from '../request-values.ts';
 
-/** What is wrong with whom a session of a form is to notify, below `notify`. */
+/** What is wrong with the `notify` of a session of a form, with paths below `notify`. */
 export async function notifyProblems(
   { database }: Pick<ServiceContext, 'database'>,
   notify: Notify | undefined,
@@ -38,7 +38,7 @@ export async function notifyProblems(
       ? []
       : [{ path: 'email', code: 'invalid_string', message: 'Expected an email address' } as const]),
     ...(await webhookProblems(database, { projectId, formId, webhookId })),
-    ...textProblems(message, 'message', { max: MAX_MESSAGE_LENGTH }),
+    ...textProblems(message, 'message', { max: notifyLimits.message }),
     ...reminderProblems(notify),
   ];
   return violations.map((one) => ({ ...one, path: one.path === '' ? 'notify' : `notify.${one.path}` }));
@@ -62,9 +62,13 @@ async function webhookProblems(
 }
 
 function reminderProblems({ remindAfter }: Notify): Violation[] {
-  if (remindAfter.length > MAX_REMINDERS) {
+  if (remindAfter.length > notifyLimits.reminders) {
     return [
-      { path: 'remind_after', code: 'too_big', message: `Expected at most ${MAX_REMINDERS} reminders` },
+      {
+        path: 'remind_after',
+        code: 'too_big',
+        message: `Expected at most ${notifyLimits.reminders} reminders`,
+      },
     ];
   }
   return remindAfter.flatMap((after, index): Violation[] => {
@@ -75,11 +79,6 @@ function reminderProblems({ remindAfter }: Notify): Violation[] {
     return [{ path, code: 'too_small', message: 'Expected more seconds than before' }];
   });
 }
-
-/** Long enough for a few sentences; what has to be seen to answer is the context. */
-const MAX_MESSAGE_LENGTH = 2_000;
-
-const MAX_REMINDERS = 3;
 
 /** How a session keeps whom it notifies. `keyId` is the key that asks, `now` is in milliseconds. */
 export function storedNotify(notify: Notify, keyId: string, now: number): StoredNotify {
