@@ -126,6 +126,7 @@ export function renderShare(share: FormShare, words: Words): Html {
     [words.shareEmbed, share.embedSnippet],
   ] as const;
   return html`<section class="share"><h2>${words.shareTitle}</h2>
+${share.warnings.map((warning) => html`<p class="note" lang="en" dir="ltr">${warning}</p>\n`)}
 ${
   pageUrl !== '' &&
   html`<p><a class="button" href="${pageUrl}">${words.shareOpen}</a></p>

@@ -58,6 +58,117 @@ describe('a static site’s own form', () => {
     expect(await next('javascript:alert(1)')).toEqual([201, null]);
   });
 
+  it('says on the page of thanks and in the log which address was not followed', async () => {
+    const own = await service.givenPublishedForm({
+      settings: { redirectUrl: 'https://shop.example/thanks' },
+    });
+    const inputs = { email: 'a@example.com' };
+
+    const elsewhere = await post(new URLSearchParams({ ...inputs, _next: 'https://evil.example/' }));
+    const setting = await post(new URLSearchParams(inputs), html, own.id);
+    const followed = await post(
+      new URLSearchParams({ ...inputs, _next: 'https://site.example/' }),
+      html,
+      own.id,
+    );
+    const nothing = await post(new URLSearchParams(inputs));
+
+    expect(elsewhere.text).toContain('“_next” was not followed');
+    expect(setting.text).toContain('“redirectUrl” was not followed');
+    expect(followed.headers.get('location')).toBe('https://site.example/');
+    expect(nothing.text).not.toContain('was not followed');
+    const lines = service.logged.filter((line) => line.includes('page of thanks'));
+    // A test before this one has been refused an address, too.
+    expect(lines.slice(-2).map((line) => JSON.parse(line))).toMatchObject([
+      { formId: form.id, name: '_next' },
+      { formId: own.id, name: 'redirectUrl' },
+    ]);
+    expect(lines.join()).not.toContain('evil.example');
+  });
+
+  it('goes back to _error with the refused fields and their codes, and no values', async () => {
+    const back = async (_error: string, more: Record<string, string> = {}, headers = html) => {
+      const body = new URLSearchParams({ email: 'nobody', age: 'old', ...more, _error });
+      const reply = await post(body, headers);
+      return [reply.status, reply.headers.get('location')];
+    };
+    const pairs = 'error=email%3Ainvalid_string&error=age%3Ainvalid_type';
+
+    expect(await back('https://site.example/again?a=1&error=old&error=older')).toEqual([
+      303,
+      `https://site.example/again?a=1&${pairs}`,
+    ]);
+    expect(await back('/again#form')).toEqual([303, `https://site.example/again?${pairs}#form`]);
+    expect(await back('https://shop.example/')).toEqual([303, `https://shop.example/?${pairs}`]);
+    expect(await back('https://evil.example/')).toEqual([422, null]);
+    expect(await back('javascript:alert(1)')).toEqual([422, null]);
+    expect(await back('/again', {}, { ...html, accept: 'application/json' })).toEqual([422, null]);
+    // Nothing that names a field is wrong with it: the site's page could not say what is.
+    expect(await back('/again', { email: 'a@example.com', age: '1', _source: 'x'.repeat(201) })).toEqual([
+      422,
+      null,
+    ]);
+  });
+
+  it('names a refused file to _error, too, and at most 20 fields', async () => {
+    const many = await service.givenPublishedForm({
+      fields: [...Array(25).keys()].map((index) => ({ id: `f${index}`, type: 'number', required: true })),
+    });
+    const images = await service.givenPublishedForm({
+      fields: [{ id: 'photo', type: 'file', accept: ['image/png'] }],
+    });
+    const file = new FormData();
+    file.set('photo', new File(['text'], 'a.txt', { type: 'text/plain' }));
+    file.set('_error', '/again');
+
+    const errors = async (body: BodyOfForm, id: string) => {
+      const location = (await post(body, html, id)).headers.get('location') ?? '';
+      return new URL(location).searchParams.getAll('error');
+    };
+
+    expect(await errors(new URLSearchParams({ f0: '1', _error: '/again' }), many.id)).toEqual(
+      [...Array(20).keys()].map((index) => `f${index + 1}:invalid_type`),
+    );
+    expect(await errors(file, images.id)).toEqual(['photo:custom']);
+  });
+
+  it('is never sent to _error where its origin, its size or the form’s state is what is refused', async () => {
+    const closed = await service.givenPublishedForm({ settings: { closesAt: '2020-01-01T00:00:00Z' } });
+    const _error = 'https://site.example/again';
+    const body = () => new URLSearchParams({ email: 'nobody', _error });
+
+    const replies = [
+      await post(body(), { ...html, origin: 'https://evil.example' }),
+      await post(new URLSearchParams({ email: 'x'.repeat(300_000), _error })),
+      await post(new URLSearchParams({ email: 'a@example.com', _error }), html, closed.id),
+    ];
+
+    expect(replies.map(({ status, headers }) => [status, headers.get('location')])).toEqual([
+      [401, null],
+      [413, null],
+      [410, null],
+    ]);
+  });
+
+  it('learns what is wrong with an origin that is none, or another name of loopback', async () => {
+    const local = await service.givenPublishedForm({
+      settings: { allowedOrigins: ['http://localhost:3000'] },
+    });
+    const from = async (origin: string, accept = 'text/html') =>
+      post(new URLSearchParams({ email: 'a@example.com' }), { accept, origin }, local.id);
+
+    const none = await from('null');
+    const other = await from('http://127.0.0.1:3000', 'application/json');
+
+    expect(none.status).toBe(401);
+    expect(none.text).toContain('This page has no origin (Origin: null): it was opened as a file');
+    expect(other.json.error).toMatchObject({
+      reason: 'origin_not_allowed',
+      message: expect.stringMatching(/http:\/\/127\.0\.0\.1:3000 and http:\/\/localhost:3000 as two/),
+    });
+    expect((await from('http://localhost:3000', 'application/json')).status).toBe(201);
+  });
+
   it('gets JSON where that is preferred', async () => {
     const reply = await post(new URLSearchParams({ email: 'a@example.com' }), {
       ...html,

@@ -144,7 +144,11 @@ describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, 
 
     expect(told).toMatch(/^sub_/);
     const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
-    expect(submissions.map(({ source }: { source: string }) => source)).toEqual(['hosted', 'website', 'api']);
+    expect(submissions.map(({ source }: { source: string }) => source)).toEqual([
+      'hosted',
+      'website',
+      'website',
+    ]);
     expect(submissions.at(-1).answers).toEqual({ email: 'html@example.com', signature: { text: 'Ada' } });
   });
 

@@ -90,6 +90,38 @@ describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => 
     ]);
   });
 
+  it('posts its own form, and says on its own page what was refused', async () => {
+    const form = await service.givenPublishedForm();
+    await using site = await startSite((origin) => {
+      const own = staticSite(service.url, form.id, `${origin}/thanks.html`).replace(' required', '');
+      const back = `<input name="_error" type="hidden" value="${origin}/again.html?lang=en">`;
+      return own.replace('</form>', `${back}</form>${documentedSite('getAll(', service.url, form.id)}`);
+    });
+    await using page = await browser.open(site.origin);
+
+    await page.fill('form [name=message]', 'Hello');
+    await page.click('form button');
+    await page.locator('#errors', { hasText: 'Enter your email address.' }).waitFor();
+
+    expect(page.url()).toBe(`${site.origin}/again.html?lang=en&error=email%3Ainvalid_type`);
+    expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toEqual([]);
+  });
+
+  it('leads on to a page of http on loopback by the form’s own page, with script and without', async () => {
+    await using site = await startSite(() => '<!doctype html><title>Thanks</title>');
+    const form = await service.givenPublishedForm({
+      fields: [{ id: 'email', type: 'email', required: true }],
+      settings: { redirectUrl: `${site.origin}/thanks.html` },
+    });
+    for (const javaScriptEnabled of [true, false]) {
+      await using page = await browser.open(`${service.url}/f/${form.id}`, { javaScriptEnabled });
+
+      await page.fill('[name=email]', 'ada@example.com');
+      await page.click('button[value=forward]');
+      await page.waitForURL(`${site.origin}/thanks.html`);
+    }
+  });
+
   it('posts by fetch, reads what was refused and what was stored', async () => {
     const form = await service.givenPublishedForm();
     await using site = await startSite(() => fetchingSite(service.url, form.id));
@@ -120,19 +152,19 @@ describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => 
   });
 });
 
-/** The page of docs/forms.md for static sites. */
+/** The page of docs/own-html.md for static sites. */
 function staticSite(url: string, formId: string, next: string): string {
   return documentedSite('action=', url, formId).replace('https://example.com/thanks.html', next);
 }
 
-/** The page of docs/forms.md that posts by fetch. */
+/** The page of docs/own-html.md that posts by fetch. */
 function fetchingSite(url: string, formId: string): string {
   return documentedSite('fetch(', url, formId);
 }
 
-/** The page in docs/forms.md with some text, for a form of a service. */
+/** The page in docs/own-html.md with some text, for a form of a service. */
 function documentedSite(part: string, url: string, formId: string): string {
-  const pages = fencedBlocks(readDocument('docs/forms.md')).filter(({ language }) => language === 'html');
+  const pages = fencedBlocks(readDocument('docs/own-html.md')).filter(({ language }) => language === 'html');
   const page = pages.find(({ text }) => text.includes(part))?.text ?? '';
   const own = page.replace('http://localhost:8080', url).replace('form_…', formId);
   return `<!doctype html><title>Contact</title>${own}`;

@@ -197,6 +197,13 @@ export declare type FormShare = Message<"headlessforms.v1.FormShare"> & {
    * @generated from field: string qr_svg = 6;
    */
   qrSvg: string;
+
+  /**
+   * Settings of the form that do not work with these snippets, in sentences.
+   *
+   * @generated from field: repeated string warnings = 8;
+   */
+  warnings: string[];
 };
 
 /**

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopback } from '../addresses/loopback.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { textUpTo } from '../fields/text.ts';
 import { formLimits } from '../limits/limits.ts';
@@ -11,6 +12,10 @@ const origins = z
   .array(textUpTo(300).refine(isOrigin, 'Expected an origin such as https://example.com, without a path'))
   .max(100)
   .default([]);
+
+/** The shape of an address of https, or of http on loopback. */
+const redirectPattern =
+  '^(https://|http://(([^/?#@:]+\\.)?localhost|127\\.[0-9]+\\.[0-9]+\\.[0-9]+|\\[::1\\])(:[0-9]+)?([/?#]|$))';
 
 const themeSchema = z
   .strictObject({
@@ -41,10 +46,10 @@ export const settingsSchema = z
     submitLabel: textUpTo(formLimits.submitLabel).exactOptional().describe('The words on the button.'),
     successMessage: textUpTo(formLimits.successMessage).exactOptional().describe('Said after a submission.'),
     redirectUrl: textUpTo(formLimits.url)
-      .refine(isHttpsUrl, 'Expected an HTTPS URL')
+      .refine(isRedirectUrl, 'Expected an HTTPS URL, or one of http on loopback')
       .exactOptional()
-      .meta({ format: 'uri', pattern: '^https://' })
-      .describe('Where the human goes after a submission; HTTPS.'),
+      .meta({ format: 'uri', pattern: redirectPattern })
+      .describe('Where the human goes after a submission; HTTPS, or http on loopback.'),
     allowedOrigins: origins.describe('Browser origins that may post; none: any.'),
     embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
     retentionDays: z
@@ -145,4 +150,16 @@ export function isHttpsUrl(text: string): boolean {
   if (/\s/.test(text) || !URL.canParse(text)) return false;
   const { protocol, username, password } = new URL(text);
   return protocol === 'https:' && username === '' && password === '';
+}
+
+/** The same, or one of `http` on loopback, as sites have in development. */
+function isRedirectUrl(text: string): boolean {
+  return isHttpsUrl(text) || (loopbackOrigin(text) !== '' && isHttpsUrl(text.replace(/^http:/i, 'https:')));
+}
+
+/** The origin of an address of `http` on loopback; empty for any other. */
+export function loopbackOrigin(text: string): string {
+  if (!URL.canParse(text)) return '';
+  const { protocol, hostname, origin } = new URL(text);
+  return protocol === 'http:' && isLoopback(hostname) ? origin : '';
 }

@@ -3,7 +3,7 @@ import type { Answers } from '../answers/answers.ts';
 import { lackingFromAgent } from '../conditions/shown-fields.ts';
 import type { Field } from '../fields/field.ts';
 import type { Control } from '../fields/field-type.ts';
-import { fieldRules } from '../fields/index.ts';
+import { fieldRules, longestAnswer } from '../fields/index.ts';
 import { takesWay } from '../fields/signature.ts';
 import { memoize } from '../memoize.ts';
 import { attributes, Html, html } from '../text/html.ts';
@@ -26,7 +26,24 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
     embedSnippet:
       pageUrl === '' ? '' : html`<script src="${to.hostedUrl}/embed.js" data-form="${formId}"></script>`.text,
     qrSvg: pageUrl === '' ? '' : qrSvg(pageUrl),
+    warnings: warningsOf(definition),
   };
+}
+
+/** What the author of a form may expect of own pages, and what does not hold for them. */
+function warningsOf({ settings: { spam, redirectUrl } }: FormDefinition): string[] {
+  return [
+    ...(spam.minSeconds === undefined
+      ? []
+      : [
+          'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.',
+        ]),
+    ...(redirectUrl === undefined
+      ? []
+      : [
+          'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.',
+        ]),
+  ];
 }
 
 /** The address of a form's own page; undefined if it has none. */
@@ -68,6 +85,7 @@ export type Share = {
   fetchSnippet: string;
   embedSnippet: string;
   qrSvg: string;
+  warnings: string[];
 };
 
 type ShareContext = { baseUrl: string; hostedUrl: string; sample: Answers };
@@ -92,7 +110,10 @@ function htmlSnippet({ fields }: FormDefinition, action: string): string {
   const takesFiles = askable.some(({ type }) => type === 'file');
   const enctype = takesFiles ? 'multipart/form-data' : undefined;
   return html`<form${attributes({ action, method: 'post', enctype })}>
-${[...asked.values()].map((input) => input && html`  ${indented(input)}\n`)}  <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
+${[...asked.values()].map((input) => input && html`  ${indented(input)}\n`)}  <!-- Where to go next, on your site or one in allowedOrigins; and where answers come from. -->
+  <input name="_next" type="hidden" value="">
+  <input name="_source" type="hidden" value="website">
+  <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
   <button>Send</button>
 </form>`.text;
 }
@@ -105,11 +126,17 @@ function inputFor(field: Field): Html | undefined {
 
 /** Undefined for controls whose answers an HTML form can't hold. */
 const inputs: Record<Control, (field: Field, required: boolean) => Html | undefined> = {
-  line: (field, required) => input(field, { type: fieldRules[field.type].input ?? 'text', required }),
+  line: (field, required) => {
+    const type = fieldRules[field.type].input ?? 'text';
+    return input(field, { type, required, maxlength: longestAnswer(field) });
+  },
   rating: points,
   scale: points,
   textarea: (field, required) =>
-    labelled(field, html`<textarea${attributes({ name: field.id, required })}></textarea>`),
+    labelled(
+      field,
+      html`<textarea${attributes({ name: field.id, required, maxlength: longestAnswer(field) })}></textarea>`,
+    ),
   files: (field, required) => {
     const multiple = (field.maxFiles ?? 1) > 1;
     return input(field, { type: 'file', accept: field.accept?.join(','), required, multiple });

@@ -41,6 +41,12 @@ export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>
   signature,
 };
 
+/** The most characters that an answer can have; undefined for one that is not a text. */
+export function longestAnswer(field: Field): number | undefined {
+  const { maxLength } = fieldRules[field.type].jsonSchema(field, false);
+  return typeof maxLength === 'number' ? maxLength : undefined;
+}
+
 /** What a field takes as uploaded files; undefined if its answers name none. */
 export function uploadLimits(field: Field): UploadLimits | undefined {
   return fieldRules[field.type].uploads?.(field);

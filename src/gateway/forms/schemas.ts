@@ -74,6 +74,13 @@ const share = shape(FormShareSchema, '', {
       .describe('HTML that shows the page within a website, which the form’s embedOrigins must name.'),
   ),
   qr_svg: z.string().nullable().describe('A QR code of the page’s address, as SVG.'),
+  warnings: from(
+    ({ warnings }) => (warnings.length > 0 ? warnings : undefined),
+    z
+      .array(z.string())
+      .exactOptional()
+      .describe('Settings of the form that do not work with these snippets.'),
+  ),
 });
 
 /** How to share a form; absent unless it is published. */

@@ -1,13 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { create } from '@bufbuild/protobuf';
+import { ConnectError } from '@connectrpc/connect';
+import type { Response } from 'express';
 import {
   EndingSchema,
   HostedService,
   HostedState,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
-import { failed } from '../../domain/errors/failure.ts';
+import { violationToMessage } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
 import { restErrorOf } from '../../http/errors.ts';
@@ -18,7 +19,8 @@ import { idempotencyKeyOf } from '../schemas.ts';
 
 /**
  * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
- * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the page is the form itself.
+ * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the redirect is to `_error`, and the page is the
+ * form itself.
  */
 export async function acceptFormPost(context: RouteContext): Promise<void> {
   const { id: formId, request, response, options } = context;
@@ -27,27 +29,25 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
   const { inputs, problems } = await readPost(context, formId);
   const site = postingSite(request, inputs, options.baseUrl);
   try {
-    if (problems.length > 0) throw failed(Reason.INVALID, 'A file was refused', { violations: problems });
     const { submissionId, ending } = await context.call(HostedService.method.submitPostedForm, {
       formId,
       inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
       source: inputs.get('_source')?.[0] ?? '',
       honeypot: inputs.get('_gotcha')?.join('') ?? '',
       nextUrl: inputs.get('_next')?.[0] ?? '',
+      errorUrl: inputs.get('_error')?.[0] ?? '',
       pageUrl: site.again ? site.address : '',
+      violations: problems.map(violationToMessage),
       idempotencyKey,
     });
     if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
-    if (ending?.redirectUrl) {
-      response.statusCode = 303;
-      response.setHeader('location', ending.redirectUrl);
-      response.end();
-      return;
-    }
+    if (ending?.redirectUrl) return leadOn(response, ending.redirectUrl);
     await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
   } catch (error) {
     const refused = restErrorOf(error);
     if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
+    const errorPage = error instanceof ConnectError ? error.metadata.get('location') : null;
+    if (errorPage !== null) return leadOn(response, errorPage);
     const session = await findHostedForm(context, formId, inputs);
     if (session === undefined) throw error;
     // Pages tell what is wrong with a file from what is wrong with the list of them.
@@ -56,6 +56,12 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
     const page = pages.renderRefusedPost(session, { request, inputs, details, site: site.address });
     await sendPage(request, response, refused.status, page);
   }
+}
+
+function leadOn(response: Response, address: string): void {
+  response.statusCode = 303;
+  response.setHeader('location', address);
+  response.end();
 }
 
 /** The inputs of a post, and what is wrong with its files. */
@@ -98,7 +104,7 @@ function inputsOf(inputs: FormInputs) {
 const SITE = '_site';
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source', SITE]);
+const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', SITE]);
 
 /**
  * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they

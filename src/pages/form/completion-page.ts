@@ -7,7 +7,7 @@ import { ownValue } from '../../domain/json/json.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
-import type { Words } from '../../text/words.ts';
+import { fill, type Words } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
 import { fieldsOf } from './page-source.ts';
@@ -32,6 +32,7 @@ export function renderCompletion(
 ${ending.formName !== '' && html`<p class="form-name">${ending.formName}</p>`}
 <h1 class="done">${title}</h1>
 <p class="lead" role="status">${successMessage || words.thanksText}</p>
+${ending.notFollowed !== '' && html`<p class="note">${fill(words.notFollowed, { name: ending.notFollowed })}</p>`}
 ${!leads && html`<p class="note">${words.closePage}</p>`}
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}

@@ -75,7 +75,7 @@ ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.addre
     title: failed ? fill(words.errorTitle, { title }) : title,
     theme: session.theme,
     embedOrigins: session.embedOrigins,
-    leadsTo: view.site?.address && new URL(view.site.address).origin,
+    leadsTo: view.site?.address ? new URL(view.site.address).origin : session.leadsTo,
     body,
     script: true,
   });

@@ -12,6 +12,7 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-proto.ts';
+import { loopbackOrigin } from '../../domain/definition/settings.ts';
 import { languagesOf, translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { memoize } from '../../domain/memoize.ts';
@@ -42,7 +43,7 @@ export async function visitToMessage(
     version.definition,
     preferredLanguages(requestHeader.get('accept-language') ?? ''),
   );
-  const { allowPartial, embedOrigins, spam } = form.version.definition.settings;
+  const { allowPartial, embedOrigins, spam, redirectUrl = '' } = form.version.definition.settings;
   const { locale = '', submitLabel = '', review } = definition.settings;
   const theme = themeToMessage(definition);
   const looks: HostedMessage = {
@@ -86,6 +87,7 @@ export async function visitToMessage(
     languages: languagesOf(version.definition),
     ...(stored?.context && { context: contextToMessage(stored.context) }),
     allowDecline: stored?.allowDecline ?? false,
+    leadsTo: loopbackOrigin(redirectUrl),
   };
 }
 
@@ -128,7 +130,7 @@ type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;
  * its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
 export function completionOf(original: FormDefinition, answers: Answers, to: Reader): Completion {
-  const { redirectUrl, returnUrl = null } = to;
+  const { redirectUrl, returnUrl = null, notFollowed = '' } = to;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const definition = translate(original, preferred);
   const { successMessage = '', locale = '' } = definition.settings;
@@ -138,13 +140,19 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
     redirectUrl: returnUrl === null ? redirectUrl : successMessage === '' ? returnUrl : '',
     returnUrl: successMessage === '' ? '' : (returnUrl ?? ''),
     formName: definition.name,
+    notFollowed,
     locale,
     ...(theme !== undefined && { theme }),
     answers: answersInWords(definition, answers, { preferred }).map(({ label, text }) => ({ label, text })),
   };
 }
 
-/** Whoever has submitted, and where they are to be sent. */
-type Reader = { redirectUrl: string; returnUrl?: string | null; requestHeader: Headers };
+/** Whoever has submitted, where they are sent, and what was not followed. */
+type Reader = {
+  redirectUrl: string;
+  returnUrl?: string | null;
+  notFollowed?: string;
+  requestHeader: Headers;
+};
 
 type Completion = MessageInitShape<typeof EndingSchema>;

@@ -1,16 +1,10 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { HostedService } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { readInputs } from '../../domain/answers/answer-texts.ts';
+import { throttledWarning } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm } from '../forms/form-access.ts';
-import {
-  acceptRequest,
-  allowedRedirect,
-  checkOrigin,
-  readRequest,
-} from '../submissions/submission-request.ts';
-import { completionOf, visitToMessage } from './hosted-proto.ts';
+import { visitToMessage } from './hosted-proto.ts';
 import { postHosted } from './post-hosted.ts';
+import { submitPostedForm } from './posted-form.ts';
 import { noteOpened, requireRespondent, resolveVisit } from './resolve-visit.ts';
 import { giveCode, sendCode } from './respondents.ts';
 import { openVisitorsSession } from './saving.ts';
@@ -19,6 +13,7 @@ import { openVisitorsSession } from './saving.ts';
  * Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts.
  */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
+  const warn = throttledWarning(context.log, context.now, WARN_EVERY_MS, MAX_WARNINGS);
   return {
     async getHosted(request, call) {
       const visit = await resolveVisit(context, request);
@@ -54,18 +49,10 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       return giveCode(context, { form, session }, request);
     },
 
-    // A post without any inputs lacks answers.
-    async submitPostedForm({ formId, inputs, nextUrl, pageUrl, ...rest }, call) {
-      const { requestHeader } = call;
-      const form = await publishedForm(context.forms, formId);
-      const { definition } = form.version;
-      const { allowedOrigins } = definition.settings;
-      checkOrigin(requestHeader, allowedOrigins, context.settings);
-      const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
-      const request = readRequest({ ...rest, answers: given }, form, call);
-      const { submissionId, answers } = await acceptRequest(context, form, request, call);
-      const redirectUrl = allowedRedirect(nextUrl, requestHeader, allowedOrigins, pageUrl);
-      return { submissionId, ending: completionOf(definition, answers, { redirectUrl, requestHeader }) };
-    },
+    submitPostedForm: (request, call) => submitPostedForm(context, request, call, warn),
   };
 }
+
+/** Strangers choose what a post is to be answered with. */
+const MAX_WARNINGS = 10;
+const WARN_EVERY_MS = 60_000;

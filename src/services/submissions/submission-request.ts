@@ -1,8 +1,10 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { withOneLoopback } from '../../domain/addresses/loopback.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -86,7 +88,17 @@ export function checkOrigin(header: Headers, allowedOrigins: readonly string[], 
   const origin = header.get('origin');
   if (origin === null || allowedOrigins.length === 0 || allowedOrigins.includes(origin)) return;
   if (origin === originOf(own.baseUrl) || origin === originOf(own.hostedUrl)) return;
-  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'Pages of this origin may not post to this form');
+  throw failed(Reason.ORIGIN_NOT_ALLOWED, refusalOf(origin, allowedOrigins));
+}
+
+/** What the maker of a site has to change. */
+function refusalOf(origin: string, allowedOrigins: readonly string[]): string {
+  if (origin === 'null') {
+    return 'This page has no origin (Origin: null): it was opened as a file, is in a sandboxed frame, or has the referrer policy no-referrer. Serve it from one of the form’s allowedOrigins';
+  }
+  const meant = allowedOrigins.find((allowed) => withOneLoopback(allowed) === withOneLoopback(origin));
+  if (meant === undefined) return 'Pages of this origin may not post to this form';
+  return `Browsers count ${origin} and ${meant} as two origins, and this form allows only the second. Open the page at ${meant}, or add ${origin} to allowedOrigins`;
 }
 
 /**
@@ -102,7 +114,7 @@ export function allowedRedirect(
   pageUrl = '',
 ): string {
   const page = pageUrl === '' ? pageOrigin(header) : originOf(pageUrl);
-  if (next === '' || !URL.canParse(next, page)) return '';
+  if (next === '' || next.length > MAX_REFERRER_LENGTH || !URL.canParse(next, page)) return '';
   const url = new URL(next, page);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return '';
   return url.origin === page || allowedOrigins.includes(url.origin) ? url.href : '';

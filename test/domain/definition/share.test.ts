@@ -30,10 +30,10 @@ describe('what a form is shared by', () => {
     expect(share.htmlSnippet).toMatchInlineSnapshot(`
       "<form action="https://api.example/api/forms/form_1/submissions" method="post" enctype="multipart/form-data">
         <p><label>Your &quot;mail&quot; &lt;b&gt;<br>
-          <input name="email" type="email" required></label></p>
+          <input name="email" type="email" required maxlength="254"></label></p>
         <input name="source" type="hidden" value="site">
         <p><label>Note<br>
-          <textarea name="note"></textarea></label></p>
+          <textarea name="note" maxlength="10000"></textarea></label></p>
         <p><label>Size<br>
           <select name="size">
             <option value=""></option>
@@ -49,10 +49,24 @@ describe('what a form is shared by', () => {
         <p><label><input name="terms" type="checkbox" value="true"> Terms</label></p>
         <p><label>Cv<br>
           <input name="cv" type="file" multiple></label></p>
+        <!-- Where to go next, on your site or one in allowedOrigins; and where answers come from. -->
+        <input name="_next" type="hidden" value="">
+        <input name="_source" type="hidden" value="website">
         <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
         <button>Send</button>
       </form>"
     `);
+  });
+
+  it('warns of settings that own pages do nothing of', () => {
+    const warningsOf = (settings: object) =>
+      shareOf('form_1', formOf([{ id: 'email', type: 'email' }], settings), addresses).warnings;
+
+    expect(warningsOf({})).toEqual([]);
+    expect(warningsOf({ spam: { minSeconds: 3 }, redirectUrl: 'http://localhost:3000/' })).toEqual([
+      expect.stringContaining('spam.minSeconds'),
+      expect.stringContaining('redirectUrl'),
+    ]);
   });
 
   it('asks in HTML for a typed signature, and has no HTML where one must be drawn', () => {

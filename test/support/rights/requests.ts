@@ -161,6 +161,7 @@ const byName: Record<string, Values> = {
   violations: unset,
   honeypot: unset,
   nextUrl: () => [undefined, 'https://eve.example.com'],
+  errorUrl: () => [undefined, 'https://eve.example.com'],
   pageUrl: () => [undefined, 'https://eve.example.com'],
 };
 

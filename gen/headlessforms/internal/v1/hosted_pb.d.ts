@@ -99,6 +99,13 @@ export declare type Ending = Message<"headlessforms.internal.v1.Ending"> & {
    * @generated from field: string return_url = 7;
    */
   returnUrl: string;
+
+  /**
+   * What would have sent the person elsewhere but was not followed, `_next` or `redirectUrl`; empty: nothing.
+   *
+   * @generated from field: string not_followed = 8;
+   */
+  notFollowed: string;
 };
 
 /**
@@ -302,6 +309,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: bool code_sent = 23;
    */
   codeSent: boolean;
+
+  /**
+   * The origin that a submission leads to, if it is one of http on loopback; empty: it is of https, or there is none.
+   *
+   * @generated from field: string leads_to = 24;
+   */
+  leadsTo: string;
 };
 
 /**
@@ -700,6 +714,21 @@ export declare type SubmitPostedFormRequest = Message<"headlessforms.internal.v1
    * @generated from field: string page_url = 7;
    */
   pageUrl: string;
+
+  /**
+   * Where the HTML form wants its user sent if answers are refused. Followed as `next_url` is, with the refused fields
+   * in the query as `error=<field>:<code>`.
+   *
+   * @generated from field: string error_url = 8;
+   */
+  errorUrl: string;
+
+  /**
+   * What is wrong with the files that came along. With any, the call fails with `INVALID_ARGUMENT`.
+   *
+   * @generated from field: repeated headlessforms.v1.Violation violations = 9;
+   */
+  violations: Violation[];
 };
 
 /**
@@ -1090,7 +1119,8 @@ export declare const HostedService: GenService<{
   },
   /**
    * Accepts what somebody's own HTML form posts to a form. Fails as `CreateSubmission` of
-   * `headlessforms.v1.SubmissionsService` does, and counts as a call of it where rates are limited.
+   * `headlessforms.v1.SubmissionsService` does, and counts as a call of it where rates are limited. Where answers are
+   * refused and `error_url` may be followed, the failure has its address in the header `location`.
    *
    * @generated from rpc headlessforms.internal.v1.HostedService.SubmitPostedForm
    */
