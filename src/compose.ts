@@ -3,6 +3,7 @@ import type { Config } from './config.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
 import { demoFormId } from './domain/ids.ts';
 import type { SecretBox, SecretKey } from './domain/secrets/secret-key.ts';
+import { explainRefusals } from './pages/form/explain-refusals.ts';
 import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
 import { factsOf } from './rpc/context.ts';
 import { createRateLimits } from './rpc/rate-limits.ts';
@@ -118,6 +119,7 @@ export function createApi(options: ServiceOptions): Api {
   const services = createServices({
     ...options,
     forms,
+    explainRefusals,
     limitRate: async (call, limits, formId) => rateLimits?.(limits, factsOf(call), formId),
   });
   const rpc = createRpc({

@@ -55,7 +55,7 @@ export const routes: readonly Route[] = [
  * behind the hosted pages. The app's `trust proxy` decides which address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { baseUrl, pages, version, log } = options;
+  const { baseUrl, pages, version, allowPrivateUrls, log } = options;
   const router = express.Router();
   // Made at the first request for them, since they would slow down every start.
   let description: string | undefined;
@@ -79,7 +79,7 @@ export function createGateway(options: GatewayOptions): Router {
     .route('/openapi.json')
     .get((_request, response) => {
       response.setHeader('access-control-allow-origin', '*');
-      description ??= JSON.stringify(describeApi(routes, { baseUrl, version }));
+      description ??= JSON.stringify(describeApi(routes, { baseUrl, version, allowPrivateUrls }));
       response.type('application/json').end(description);
     })
     .all(otherMethod('GET, HEAD'));

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { RECEIVER_PATTERN } from '../domain/definition/delivery.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
@@ -19,6 +20,12 @@ export const jsonObject = z
 export const httpsUrl = z
   .string()
   .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: MAX_URL_LENGTH });
+
+/** Where events are sent. */
+export const receiverUrl = z
+  .string()
+  .meta({ format: 'uri', pattern: RECEIVER_PATTERN, minLength: 1, maxLength: MAX_URL_LENGTH })
+  .describe('An HTTPS URL of a public host, without credentials.');
 
 /** The service checks it, with all else that is wrong. */
 export const signingSecret = z

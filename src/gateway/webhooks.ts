@@ -5,11 +5,11 @@ import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, route, tagged } from './route.ts';
 import {
-  httpsUrl,
   idempotencyKey,
   idempotencyKeyOf,
   largePageQuery,
   okReply,
+  receiverUrl,
   seconds,
   signingSecret,
   template,
@@ -20,7 +20,7 @@ const { method: rpcs } = WebhooksService;
 const event = z.enum(registrableNames);
 
 /** The services check these, with all else that is wrong; the API description says them. */
-const url = httpsUrl.describe('An HTTPS URL of a public host, without credentials.');
+const url = receiverUrl;
 const events = z.array(event).meta({ minItems: 1, maxItems: registrableNames.length, uniqueItems: true });
 const formId = z.string().min(1);
 

@@ -1,4 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import type { FormDefinition } from '../domain/definition/definition.ts';
+import type { Violation } from '../domain/errors/violations.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import type { WindowCounter } from '../domain/limits/window-counter.ts';
 import type { Limits } from '../domain/methods.ts';
 import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
@@ -92,6 +95,13 @@ export type ServiceSettings = {
 /** What services share with each other, beside the options. */
 export type ServiceContext = ServiceOptions & {
   forms: FormReader;
+  /** Says what is wrong with answers in the words of the form's page, in a language of an `Accept-Language` header. */
+  explainRefusals: (
+    violations: readonly Violation[],
+    definition: FormDefinition,
+    answers: JsonObject,
+    acceptLanguage: string,
+  ) => Violation[];
   keys: KeyReader;
   /** Records who does what. */
   audit: Audit;

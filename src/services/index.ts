@@ -37,7 +37,7 @@ import { webhooksService } from './webhooks/webhooks.ts';
 
 /** Makes all services: the one list of them. Who may call what is in `domain/methods.ts`. */
 export function createServices(
-  options: ServiceOptions & Pick<ServiceContext, 'forms' | 'limitRate'>,
+  options: ServiceOptions & Pick<ServiceContext, 'forms' | 'limitRate' | 'explainRefusals'>,
 ): Services {
   const { database, now, log, settings } = options;
   const stopping = new AbortController();

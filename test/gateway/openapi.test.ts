@@ -5,6 +5,7 @@ import formats from 'ajv-formats';
 import { expect, it } from 'vitest';
 import { emittedEvents } from '../../src/domain/events/index.ts';
 import { policyOf } from '../../src/domain/methods.ts';
+import { describeApi } from '../../src/gateway/openapi/document.ts';
 import { routes } from '../../src/gateway/router.ts';
 import { document } from '../support/openapi.ts';
 import { startGateway } from './given.ts';
@@ -14,6 +15,22 @@ it('is a valid OpenAPI 3.1 document', async () => {
 
   expect(result.errors).toBeUndefined();
   expect(result.valid).toBe(true);
+});
+
+it('says what this instance takes as the address of a receiver', () => {
+  const patternsOf = (allowPrivateUrls: boolean) => {
+    const { components } = describeApi(routes, { baseUrl: 'http://a.co', version: '0', allowPrivateUrls });
+    return JSON.stringify(components)
+      .match(/"pattern":"\^https\??:\/\/[^"]*"/g)
+      ?.toSorted();
+  };
+
+  const [strict, open] = [patternsOf(false), patternsOf(true)];
+
+  expect(strict?.length).toBeGreaterThan(3);
+  expect(open).toHaveLength(strict?.length ?? 0);
+  expect(strict?.filter((pattern) => pattern.includes('https?'))).toEqual([]);
+  expect(open?.filter((pattern) => pattern.includes('https?')).length).toBeGreaterThan(3);
 });
 
 it('names every operation once', () => {

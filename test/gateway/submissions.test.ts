@@ -48,6 +48,35 @@ describe('POST /api/forms/:id/submissions', () => {
     expect(await service.countSubmissions()).toBe(before);
   });
 
+  it('says what is wrong in the words of the page where a language is preferred that it has', async () => {
+    const asked = await service.givenPublishedForm({
+      fields: [
+        { id: 'email', type: 'email', required: true },
+        { id: 'name', type: 'text', label: 'Name', required: true },
+      ],
+    });
+    const path = `/api/forms/${asked.id}/submissions`;
+    const { session } = (await service.post(`/v1/forms/${asked.id}/sessions`)).json;
+    const wrong = { answers: { email: 'nobody', name: ' ' } };
+    const details = async (url: string, language?: string) => {
+      const headers = language === undefined ? {} : { 'accept-language': language };
+      const reply = await service.post(url, wrong, { headers });
+      return reply.json.error.details.map(({ message }: { message: string }) => message);
+    };
+    const german = ['Geben Sie eine E-Mail-Adresse ein, etwa name@example.com.', expect.any(String)];
+
+    expect(await details(path, 'de-AT,en;q=0.5')).toEqual(german);
+    expect(await details(`${path}?check=true`, 'de')).toEqual(german);
+    expect(await details(`/v1/sessions/${session.id}/submit`, 'de')).toEqual(german);
+    expect(await details(path, 'en')).toEqual([
+      'Enter an email address, like name@example.com.',
+      expect.any(String),
+    ]);
+    for (const unspoken of [undefined, '*', 'tlh']) {
+      expect(await details(path, unspoken)).toEqual(['Must be an e-mail address', 'Required']);
+    }
+  });
+
   it.each([[{}], [{ answers: null }], [{ answers: [] }], [{ answers: 'a' }]])(
     'needs answers: %j',
     async (body) => {

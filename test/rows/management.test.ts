@@ -150,7 +150,14 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
         description: 'Write to us',
         version_id: published.current_version_id,
       },
-      fields: [expect.objectContaining({ id: 'email', type: 'email', agentHint: 'The work address' })],
+      fields: [
+        expect.objectContaining({
+          id: 'email',
+          type: 'email',
+          agentHint: 'The work address',
+          maxLength: 254,
+        }),
+      ],
       settings: expect.objectContaining({ allowPartial: false }),
       json_schema: expect.objectContaining({
         $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -9,7 +9,7 @@ import { undecidedFields } from '../conditions/shown-fields.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
+import { DEFAULT_MAX_LENGTH, SAYS_SOMETHING } from '../fields/text.ts';
 import { isObject, type JsonObject, ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 import { answererOf, mustBeAnswered } from './json-schema.ts';
@@ -98,6 +98,7 @@ function propertyOf(field: Field): JsonObject {
   const {
     type,
     pattern,
+    allOf,
     minLength,
     minItems,
     maxLength,
@@ -111,6 +112,7 @@ function propertyOf(field: Field): JsonObject {
     ...schema,
     ...(isObject(items) && Array.isArray(items.enum) && { items: { enum: items.enum } }),
     ...(field.pattern !== undefined && pattern !== undefined && { pattern }),
+    ...(field.pattern !== undefined && allOf !== undefined && { allOf }),
     ...(minLength !== undefined && minLength !== 0 && { minLength }),
     ...(minItems !== undefined && minItems !== 0 && { minItems }),
     ...(isOwnLength && maxLength !== undefined && { maxLength }),
@@ -216,13 +218,14 @@ function elicitedProperty(field: Field): JsonObject | undefined {
   const rules = fieldRules[field.type];
   const {
     pattern,
+    allOf,
     maxLength,
     format: _,
     uniqueItems: __,
     ...schema
   } = rules.jsonSchema(field, field.required);
-  const isUnsaid =
-    format === undefined ? pattern !== undefined : (field.pattern ?? field.min ?? field.max) !== undefined;
+  const isShaped = (pattern !== undefined && pattern !== SAYS_SOMETHING) || allOf !== undefined;
+  const isUnsaid = format === undefined ? isShaped : (field.pattern ?? field.min ?? field.max) !== undefined;
   const { type, items } = schema;
   const sayable = typeof type === 'string' ? keywords[type] : undefined;
   const choices = field.options?.map(({ value, label }) => ({ const: value, title: label }));

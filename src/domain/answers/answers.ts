@@ -137,9 +137,13 @@ function checkPosted(fields: CompiledField[], answers: Answers, base: Answers): 
 function settle(field: CompiledField, answers: Answers, base: Answers | undefined): Json | undefined {
   const layer = base !== undefined && !Object.hasOwn(answers, field.id) ? base : answers;
   const answer = ownValue(layer, field.id);
-  if (!isEmpty(answer)) return answer;
+  if (!isEmpty(answer) && !(field.needsMoreThanSpaces && isBlank(answer))) return answer;
   const cleared = base !== undefined && Object.hasOwn(layer, field.id);
   return cleared ? undefined : copyOf(field.defaultValue);
+}
+
+function isBlank(answer: Json | undefined): boolean {
+  return typeof answer === 'string' && answer.trim() === '';
 }
 
 function compileField(field: Field): CompiledField {
@@ -148,6 +152,7 @@ function compileField(field: Field): CompiledField {
   return {
     id: field.id,
     required: field.required,
+    needsMoreThanSpaces: field.required && rules.needsMoreThanSpaces === true,
     onlyByPerson: field.answeredBy === 'human',
     visibleWhen: field.visibleWhen,
     defaultValue: field.defaultValue,
@@ -221,6 +226,7 @@ type Check = { root: string; violations: Violation[]; match: PatternTest; byPers
 type CompiledField = {
   id: string;
   required: boolean;
+  needsMoreThanSpaces: boolean;
   onlyByPerson: boolean;
   visibleWhen: Condition | undefined;
   defaultValue: Json | undefined;

@@ -3,6 +3,7 @@ import { type Comparison, type Condition, evaluate } from '../conditions/conditi
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { SAYS_SOMETHING } from '../fields/text.ts';
 import { isObject, type Json, type JsonObject, LEAST_IN_EXPONENTS, ownValue } from '../json/json.ts';
 import type { VersionToDescribe } from './answers-file.ts';
 import { answerTypeOf } from './contract.ts';
@@ -120,7 +121,9 @@ function comparisonSchema(comparison: Comparison, fields: Field[], visible: Visi
   const value = valueSchema(comparison);
   if (field === undefined || field.answeredBy === 'human' || value === undefined) return undefined;
   const { defaultValue } = field;
-  const isGiven = { required: [id], properties: { [id]: { not: { enum: [null, '', []] } } } };
+  const needsMore = field.required && fieldRules[field.type].needsMoreThanSpaces === true;
+  const something = { not: { enum: [null, '', []] }, ...(needsMore && { pattern: SAYS_SOMETHING }) };
+  const isGiven = { required: [id], properties: { [id]: something } };
   const none = evaluate(comparison, defaultValue === undefined ? {} : { [id]: defaultValue });
   const counted = branch(isGiven, { properties: { [id]: value } }, none);
   if (field.visibleWhen === undefined) return counted;

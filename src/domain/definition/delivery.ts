@@ -4,6 +4,9 @@ import type { Violation } from '../errors/violations.ts';
 import { textUpTo } from '../fields/text.ts';
 import { formLimits, secretLength } from '../limits/limits.ts';
 
+/** The shape of an address that events are sent to. One of an instance with WEBHOOK_ALLOW_PRIVATE may be http, too. */
+export const RECEIVER_PATTERN = '^https://[^/]';
+
 const fieldId = textUpTo(formLimits.fieldId);
 
 /** One line: it becomes a header of a mail. */
@@ -43,7 +46,7 @@ const webhookDeliverySchema = z
     url: z
       .string()
       .exactOptional()
-      .meta({ format: 'uri', pattern: '^https://', maxLength: formLimits.url })
+      .meta({ format: 'uri', pattern: RECEIVER_PATTERN, maxLength: formLimits.url })
       .describe(
         'An HTTPS URL of a public host. A new version of a form may leave it out: it keeps the one it has.',
       ),

@@ -194,4 +194,4 @@ export type SessionFacts = {
 };
 
 /** `formId` is null if the project has no form yet. */
-export type TestFacts = { webhookId: string; formId: string | null; answers: JsonObject };
+export type TestFacts = { webhookId: string; formId: string; answers: JsonObject };

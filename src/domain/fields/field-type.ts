@@ -49,6 +49,8 @@ export type FieldTypeRules<Attributes> = {
   uploads?: (field: Attributes) => UploadLimits | undefined;
   /** The JSON Schema for an agent, where it says less than that of all answers. */
   agentSchema?: (field: Attributes) => JsonObject;
+  /** Whether an answer of spaces alone is none where one is required. */
+  needsMoreThanSpaces?: boolean;
   /** Whether a JSON Schema tells the type, so that a question to an agent need not. */
   toldBySchema?: boolean;
   /** Whether an answer is one or more of the field's options, which are counted; a list of them has no order. */

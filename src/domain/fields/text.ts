@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../addresses/email-address.ts';
+import {
+  emailPattern,
+  isEmailAddress,
+  localPartPattern,
+  MAX_ADDRESS_LENGTH,
+} from '../addresses/email-address.ts';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import { type JsonObject, lengthOf } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
@@ -20,6 +25,9 @@ const MAX_LENGTH = 100_000;
 /** The shapes of `url` and `phone`, as JSON Schema takes them. */
 export const urlPattern = '^[hH][tT][tT][pP][sS]?://[^\\s\\/?#]\\S*$';
 export const phonePattern = '^(?=(?:[^0-9]*[0-9]){3,20}[^0-9]*$)\\+?[0-9\\(\\) .\\/\\-]+$';
+
+/** The shape of a text that is more than spaces. */
+export const SAYS_SOMETHING = '\\S';
 
 /** Room for 20 digits and their separators. */
 const MAX_PHONE_LENGTH = 40;
@@ -54,12 +62,13 @@ export const text: FieldTypeRules<TextField> = {
   problems: lengthProblems,
   check: checkText,
   answerType: () => 'string',
-  jsonSchema: (field, needed) => textSchema(field, needed),
+  jsonSchema: (field, needed) => textSchema(field, needed, needed ? [SAYS_SOMETHING] : []),
   sample: sampleText,
   inWords: String,
   readInput: readText,
   control: 'line',
   kind: 'text',
+  needsMoreThanSpaces: true,
   toldBySchema: true,
 };
 
@@ -71,7 +80,7 @@ export const email: FieldTypeRules<TextField> = {
   ...text,
   check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an e-mail address'),
   jsonSchema: (field, needed) => ({
-    ...textSchema(field, needed, emailPattern, MAX_ADDRESS_LENGTH),
+    ...textSchema(field, needed, [emailPattern, localPartPattern], MAX_ADDRESS_LENGTH),
     format: 'email',
   }),
   sample: () => 'someone@example.com',
@@ -84,7 +93,7 @@ export const url: FieldTypeRules<TextField> = {
   ...text,
   check: (field) =>
     andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
-  jsonSchema: (field, needed) => textSchema(field, needed, urlPattern),
+  jsonSchema: (field, needed) => textSchema(field, needed, [urlPattern]),
   readInput: (values) => withScheme(readText(values)),
   sample: () => 'https://example.com/',
   input: 'url',
@@ -96,7 +105,7 @@ export const url: FieldTypeRules<TextField> = {
 export const phone: FieldTypeRules<TextField> = {
   ...text,
   check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
-  jsonSchema: (field, needed) => textSchema(field, needed, phonePattern, MAX_PHONE_LENGTH),
+  jsonSchema: (field, needed) => textSchema(field, needed, [phonePattern], MAX_PHONE_LENGTH),
   sample: () => '+1 555 0100',
   input: 'tel',
   toldBySchema: false,
@@ -164,9 +173,9 @@ function andAlso(check: AnswerCheck, test: (text: string) => boolean, message: s
   };
 }
 
-function textSchema(field: TextField, needed: boolean, shape?: string, longest = Infinity): JsonObject {
+function textSchema(field: TextField, needed: boolean, shapes: string[], longest = Infinity): JsonObject {
   const own = field.pattern === undefined ? undefined : portablePattern(field.pattern);
-  const [pattern, ...others] = [shape, own].filter((each) => each !== undefined);
+  const [pattern, ...others] = [...shapes, own].filter((each) => each !== undefined);
   return {
     type: 'string',
     minLength: atLeast(field.minLength, needed),

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { RECEIVER_PATTERN } from '../../domain/definition/delivery.ts';
 import { type Access, policyOf } from '../../domain/methods.ts';
 import type { Operation, Route } from '../route.ts';
 import { formExamples, requestExamples } from './examples.ts';
@@ -7,8 +8,9 @@ import { createSchemas, type Schemas } from './schemas.ts';
 import { type DescribedWebhook, describeWebhooks } from './webhooks.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
-export function describeApi(routes: readonly Route[], { baseUrl, version }: ApiFacts): OpenApi {
-  const schemas = createSchemas();
+export function describeApi(routes: readonly Route[], facts: ApiFacts): OpenApi {
+  const { baseUrl, version, allowPrivateUrls } = facts;
+  const schemas = createSchemas(allowPrivateUrls ? takingPrivateReceivers : undefined);
   const paths: OpenApi['paths'] = {};
   for (const { method, path, operation } of routes) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}');
@@ -37,6 +39,13 @@ export function describeApi(routes: readonly Route[], { baseUrl, version }: ApiF
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key, `hfs_…`.' } },
     },
   };
+}
+
+/** What an instance with WEBHOOK_ALLOW_PRIVATE takes as the address of a receiver. */
+function takingPrivateReceivers(schema: { [key: string]: unknown }): void {
+  if (schema.pattern !== RECEIVER_PATTERN) return;
+  schema.pattern = RECEIVER_PATTERN.replace('https', 'https?');
+  schema.description = 'An http or https URL without credentials; here its host may be private.';
 }
 
 function operationOf(path: string, operation: Operation, access: Access, schemas: Schemas): object {
@@ -189,7 +198,8 @@ const tags = new Map<string | undefined, string>([
   ['Health', 'Whether the service works.'],
 ]);
 
-type ApiFacts = { baseUrl: string; version: string };
+/** `allowPrivateUrls`: events may be sent to private addresses. */
+type ApiFacts = { baseUrl: string; version: string; allowPrivateUrls: boolean };
 
 /** An OpenAPI document. */
 export type OpenApi = {

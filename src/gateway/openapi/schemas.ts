@@ -3,9 +3,9 @@ import { z } from 'zod';
 /**
  * Makes the schemas of an API description out of those that serve. One with an id becomes a component; where what
  * callers send differs from what replies hold, it becomes two: `Field` is a field of a reply with every default
- * filled in, `FieldInput` one of a request.
+ * filled in, `FieldInput` one of a request. `override` changes what is said of each.
  */
-export function createSchemas(): Schemas {
+export function createSchemas(override?: (schema: JsonSchema) => void): Schemas {
   const named: Record<Direction, Map<string, JsonSchema>> = { input: new Map(), output: new Map() };
   // Most routes share the schemas of errors: without this the first reader of the description holds up all others.
   const described: Record<Direction, Map<z.ZodType, JsonSchema>> = { input: new Map(), output: new Map() };
@@ -17,7 +17,7 @@ export function createSchemas(): Schemas {
   }
 
   function schemaOf(schema: z.ZodType, io: Direction): JsonSchema {
-    const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: overrides[io] });
+    const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: overriding(io) });
     const text = JSON.stringify(made).replaceAll(/"#\/\$defs\/(\w+)"/g, (_, name) => refTo(name, io));
     const { $schema: _, $defs = {}, ...own } = JSON.parse(text);
     for (const [name, definition] of Object.entries<JsonSchema>($defs))
@@ -25,6 +25,13 @@ export function createSchemas(): Schemas {
     if (typeof own.id !== 'string') return own;
     named[io].set(own.id, withoutId(own));
     return JSON.parse(`{"$ref":${refTo(own.id, io)}}`);
+  }
+
+  function overriding(io: Direction): (typeof overrides)[Direction] {
+    return (context) => {
+      overrides[io](context);
+      override?.(context.jsonSchema);
+    };
   }
 
   return {

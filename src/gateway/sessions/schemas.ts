@@ -5,7 +5,7 @@ import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
-import { httpsUrl, jsonObject, seconds, signingSecret, template } from '../schemas.ts';
+import { httpsUrl, jsonObject, receiverUrl, seconds, signingSecret, template } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 
 const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
@@ -34,7 +34,7 @@ const sessionOptions = {
   allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
   callback: z
     .strictObject({
-      url: httpsUrl.describe('An HTTPS URL of a public host, without credentials.'),
+      url: receiverUrl,
       secret: signingSecret.exactOptional(),
       template: template
         .exactOptional()

@@ -46,7 +46,8 @@ export function problemsOf(
   return { problems, otherProblems };
 }
 
-function problemOf(
+/** What is wrong with one field, in the page's language. `isEmpty`: it has no answer. */
+export function problemOf(
   field: Field,
   { path, code }: Violation,
   { isEmpty, language: { words, tag } }: { isEmpty: boolean; language: Language },

@@ -4,8 +4,10 @@ import { answersSchema } from '../../domain/answers/json-schema.ts';
 import type { VersionToDescribe } from '../../domain/contracts/answers-file.ts';
 import { firstContract } from '../../domain/contracts/contract.ts';
 import { generateSchema, type SchemaFormatName } from '../../domain/contracts/generate.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { notFound } from '../../domain/errors/failure.ts';
+import { longestAnswer } from '../../domain/fields/index.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
@@ -30,8 +32,8 @@ export function schemaMethods({ database }: Pick<ServiceContext, 'database'>) {
       const named = { ...form, name, slug, currentVersionId: versionId };
       const message =
         caller.keyId === undefined
-          ? formToStranger(named, definition)
-          : formToMessage(named, definition, caller);
+          ? formToStranger(named, withLengths(definition))
+          : formToMessage(named, withLengths(definition), caller);
       return { form: message, jsonSchema: answersSchema(definition) };
     },
 
@@ -53,6 +55,15 @@ export function schemaMethods({ database }: Pick<ServiceContext, 'database'>) {
       };
     },
   } satisfies Partial<ServiceImpl<typeof FormsService>>;
+}
+
+/** The definition with the lengths that answers can have: an email address is shorter than its field's `maxLength`. */
+function withLengths(definition: FormDefinition): FormDefinition {
+  const fields = definition.fields.map((field) => {
+    const maxLength = field.maxLength === undefined ? undefined : longestAnswer(field);
+    return maxLength === undefined ? field : { ...field, maxLength };
+  });
+  return { ...definition, fields };
 }
 
 /** The version with a number, or for 0 the current one, which a draft has not: null. Throws NOT_FOUND. */

@@ -94,14 +94,22 @@ async function storeWithin(
 /** Answers as they would be stored, with the uploads that they name, or all that is wrong with them. */
 export async function checkedAnswers(
   context: ServiceContext,
-  entry: Pick<Entry, 'version' | 'answers' | 'checked' | 'session' | 'byHuman'>,
+  entry: Pick<Entry, 'call' | 'version' | 'answers' | 'checked' | 'session' | 'byHuman'>,
 ): Promise<ClaimedUploads> {
   const { version, answers, session, byHuman = false } = entry;
+  const { requestHeader } = entry.call;
   const base = session && savedAnswers(session);
   const checked =
     entry.checked ?? (await inTimeSlice(() => version.checkAnswers(answers, { base, byPerson: byHuman })));
-  if (!checked.ok) return { answers: {}, uploadIds: [], violations: checked.violations };
-  return claimUploads(context, version, checked.answers);
+  const claimed = checked.ok
+    ? await claimUploads(context, version, checked.answers)
+    : { answers: {}, uploadIds: [], violations: checked.violations };
+  // The page has words of its own.
+  if (claimed.violations.length === 0 || byHuman) return claimed;
+  const given = { ...base, ...answers };
+  const acceptLanguage = requestHeader.get('accept-language') ?? '';
+  const violations = context.explainRefusals(claimed.violations, version.definition, given, acceptLanguage);
+  return { ...claimed, violations };
 }
 
 /** Refuses more answers than a form made without a key takes. */

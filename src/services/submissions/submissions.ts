@@ -54,12 +54,12 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
 
     async checkAnswers(request, call) {
       const form = await answerableForm(context, request, call);
-      return { violations: await violationsOf(context, form, request) };
+      return { violations: await violationsOf(context, form, request, call) };
     },
 
     async checkManagedAnswers(request, call) {
       const form = await answerableForm(context, request, call, callerOf(call).projectId);
-      return { violations: await violationsOf(context, form, request) };
+      return { violations: await violationsOf(context, form, request, call) };
     },
 
     /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
@@ -146,11 +146,12 @@ async function violationsOf(
   context: ServiceContext,
   form: PublishedForm,
   { answers }: Pick<CheckAnswersRequest, 'answers'>,
+  call: HandlerContext,
 ) {
   refuseIfClosed(form, context.now());
   if (answers === undefined) return [];
   checkSize(form, { answers });
-  const { violations } = await checkedAnswers(context, { version: form.version, answers });
+  const { violations } = await checkedAnswers(context, { call, version: form.version, answers });
   return violations.map(violationToMessage);
 }
 

@@ -144,7 +144,7 @@ async function projectDelivery(db: Queries, caller: Caller, deliveryId: string):
 
 /**
  * Sends a webhook an event with made-up answers: to the form that is named, or the webhook's own,
- * or the project's newest. It is signed, logged and retried as any other, on a webhook that is
+ * or the project's newest; in a project without forms about one that is made up. It is signed, logged and retried as any other, on a webhook that is
  * turned off too.
  */
 async function testWebhook(
@@ -158,13 +158,14 @@ async function testWebhook(
   const form =
     wanted === null ? await newestForm(database, caller) : await projectForm(database, caller, wanted);
   const definition = form && (await definitionInUse(database, form));
-  const answers = definition ? sampleAnswers(definition) : {};
+  const { formId: tested, answers } =
+    form && definition ? { formId: form.id, answers: sampleAnswers(definition) } : madeUpForm;
 
   const at = new Date(now());
   const event = { id: newId('evt', at.getTime()), at: at.toISOString() };
   const body = eventTypes['webhook.test'].body(event, {
     webhookId: webhook.id,
-    formId: form?.id ?? null,
+    formId: tested,
     answers,
   });
   const { url, keyless } = webhook;
@@ -183,6 +184,12 @@ async function testWebhook(
   if (logged === null) throw notFound('delivery');
   return { delivery: deliveryToMessage(logged) };
 }
+
+/** What the event is about in a project without forms: a receiver can be written before the first one. */
+const madeUpForm = {
+  formId: 'form_example',
+  answers: { name: 'Someone', email: 'someone@example.com', message: 'Some text.' },
+};
 
 async function newestForm(database: Queries, caller: Caller): Promise<Form | undefined> {
   const { items } = await listForms(database, caller.projectId, { limit: 1 });

@@ -35,6 +35,10 @@ const anything = [
   '👍👍',
   'x'.repeat(10001),
   'a@b.co',
+  `${'x'.repeat(64)}@b.co`,
+  `${'x'.repeat(65)}@b.co`,
+  '  ',
+  '\n\u00a0',
   'A <a@b.co>',
   'https://a.co/b',
   'javascript:1',
@@ -101,6 +105,14 @@ describe('answersSchema', () => {
     }
     expect(required({ a: '' })).toEqual({ schema: false, check: false });
     expect(required({ a: [] })).toEqual({ schema: false, check: false });
+  });
+
+  it('takes a required text of spaces alone for none, and an optional one as it is', () => {
+    const required = compare([{ id: 'a', type: 'textarea', required: true }]);
+    const optional = compare([{ id: 'a', type: 'textarea' }]);
+
+    expect(required({ a: ' \n\t\u00a0' })).toEqual({ schema: false, check: false });
+    expect(optional({ a: ' ' })).toEqual({ schema: true, check: true });
   });
 
   it('does not require what has a default or may be invisible', () => {

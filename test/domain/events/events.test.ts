@@ -151,7 +151,7 @@ describe('the body of an expired session', () => {
 
 describe('the body of a test', () => {
   it('names the webhook that is tested, with answers that are made up', () => {
-    const test = { webhookId: 'wh_1', formId: null, answers: { name: 'Sample' } };
+    const test = { webhookId: 'wh_1', formId: 'form_1', answers: { name: 'Sample' } };
 
     expect(JSON.parse(eventTypes['webhook.test'].body(event, test))).toMatchObject({
       event: 'webhook.test',

@@ -88,7 +88,7 @@ describe('a template', () => {
         expiresAt: head.at,
         metadata: {},
       }),
-      eventTypes['webhook.test'].body(head, { webhookId: 'wh_1', formId: null, answers: {} }),
+      eventTypes['webhook.test'].body(head, { webhookId: 'wh_1', formId: 'form_1', answers: {} }),
     ].map((body) => JSON.parse(body));
     const held = bodies.flatMap(({ data, ...rest }) => [
       ...Object.keys(rest),

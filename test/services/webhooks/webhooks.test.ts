@@ -133,6 +133,22 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     expect((await webhooks(rpc.key).getWebhook({ webhookId: id })).webhook?.active).toBe(true);
   });
 
+  it('tests a webhook of a project without forms about one that is made up', async () => {
+    const key = await rpc.givenKey();
+    const webhookId = await givenWebhook(key);
+
+    const { delivery } = await webhooks(key).testWebhook({ webhookId });
+
+    const [event] = await rpc.database.select('select body from events where id = $1', [
+      delivery?.eventId ?? '',
+    ]);
+    expect(JSON.parse(String(event?.body)).data).toEqual({
+      webhookId,
+      formId: 'form_example',
+      answers: { name: 'Someone', email: 'someone@example.com', message: 'Some text.' },
+    });
+  });
+
   it('lists the webhooks of the project page by page, newest first', async () => {
     const key = await rpc.givenKey();
     const forms = await Promise.all([1, 2, 3].map(() => rpc.givenForm(key)));
