@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { openAsBlob, readFileSync } from 'node:fs';
+import { openAsBlob } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
@@ -26,7 +26,9 @@ import { answersOf, mailedForm } from './rows.ts';
 const names = migrations.map(({ name }) => name);
 
 /** For each migration, the oldest version that may serve beside it, named by the migration that it came with. */
-const oldestBeside = names.map(readOldestBeside);
+const oldestBeside = names.map(
+  (_, place) => migrations.slice(0, place + 1).findLast(({ runsBeside }) => runsBeside)?.runsBeside ?? '',
+);
 
 describe('a database that has rows and was left at', () => {
   let embedded: Database;
@@ -84,14 +86,6 @@ it('the tables serve the versions that may run beside this one, too', async () =
   expect(statements.length).toBeGreaterThan(80);
   expect(failures).toEqual([]);
 });
-
-/** The name in the header of a migration; empty unless the header has one line of that form. */
-function readOldestBeside(name: string): string {
-  const source = readFileSync(new URL(`../../src/store/migrations/${name}.ts`, import.meta.url), 'utf8');
-  const [, header = ''] = /^(?:import [^\n]+\n)+\n\/\*\*\n(.*?)\n \*\/\nexport class /s.exec(source) ?? [];
-  const found = [...header.matchAll(/^ \* Runs beside versions from (\S+) on\.$/gm)];
-  return found.length === 1 ? (found[0]?.[1] ?? '') : '';
-}
 
 /** Has this version take over a database of an earlier one, and looks at all of it from outside. */
 async function checkUpgrade(database: Database, name = ''): Promise<void> {

@@ -1,34 +1,4 @@
-import { Migration } from '@mikro-orm/migrations';
-
-/**
- * Refuses events from versions before 2026-11-22-delivery-queue, which queue no deliveries with them: such a version
- * beside a later one would answer 201 and its receivers would never be called. All later ones say of the events that
- * webhooks listen to whether their mails are made. What doesn't gets the default, by which the trigger finds it.
- *
- * What such a version stored while 2026-11-22-delivery-queue ran was seen by no statement of that, so it is queued here:
- * with the table locked, nothing is under way any more.
- *
- * A serialization failure is what the refused versions repeat and then answer with 503, on the same connection.
- *
- * Runs beside versions from 2026-11-22-delivery-queue on.
- */
-export class RefusedWriters extends Migration {
-  override up(): void {
-    this.addSql(`alter table "events" alter column "fanned_out_at" set default '-infinity'`);
-    this.addSql(`create or replace function "settle_event_default"() returns trigger language plpgsql as $$
-      begin
-        if new.type in ('submission.created', 'submission.completed', 'session.expired', 'session.cancelled') then
-          raise exception 'This version of the service is too old for the database' using errcode = '40001';
-        end if;
-        new.fanned_out_at := null;
-        return new;
-      end
-    $$`);
-    this.addSql(`create trigger "events_default" before insert on "events" for each row
-      when (new.fanned_out_at = '-infinity') execute function "settle_event_default"()`);
-    for (const statement of repairs) this.addSql(statement);
-  }
-}
+import type { TableChange } from './table-change.ts';
 
 /** Of the newest events, if the queue is new: those of which it lacks the deliveries to webhooks, or all of them. */
 const unqueued = `from (select * from "events" order by "id" desc limit 10000) e
@@ -54,3 +24,32 @@ const repairs = [
      and not exists (select from "delivery_queue" q where q.event_id = e.id and q.webhook_id = w.id)
      and not exists (select from "deliveries" d where d.event_id = e.id and d.webhook_id = w.id)`,
 ];
+
+/**
+ * Refuses events from versions before 2026-11-22-delivery-queue, which queue no deliveries with them: such a version
+ * beside a later one would answer 201 and its receivers would never be called. All later ones say of the events that
+ * webhooks listen to whether their mails are made. What doesn't gets the default, by which the trigger finds it.
+ *
+ * What such a version stored while 2026-11-22-delivery-queue ran was seen by no statement of that, so it is queued here:
+ * with the table locked, nothing is under way any more.
+ *
+ * A serialization failure is what the refused versions repeat and then answer with 503, on the same connection.
+ */
+export const refusedWriters: TableChange = {
+  name: '2026-11-23-refused-writers',
+  sql: [
+    `alter table "events" alter column "fanned_out_at" set default '-infinity'`,
+    `create or replace function "settle_event_default"() returns trigger language plpgsql as $$
+      begin
+        if new.type in ('submission.created', 'submission.completed', 'session.expired', 'session.cancelled') then
+          raise exception 'This version of the service is too old for the database' using errcode = '40001';
+        end if;
+        new.fanned_out_at := null;
+        return new;
+      end
+    $$`,
+    `create trigger "events_default" before insert on "events" for each row
+      when (new.fanned_out_at = '-infinity') execute function "settle_event_default"()`,
+    ...repairs,
+  ],
+};

@@ -1,6 +1,6 @@
-import { Migration } from '@mikro-orm/migrations';
 import { firstContract, nextContract } from '../../domain/contracts/contract.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import type { TableChange } from './table-change.ts';
 
 /**
  * Gives the fields of published versions their numbers, those of each form in the order of its versions. A version that
@@ -9,15 +9,14 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
  * Unlike other migrations it uses the code of the domain, and no copy of it. Nobody knows a number or a name before it
  * has run, so it may give others after a change of that code. The code reads definitions of all ages in any case, since
  * published ones never change. What is stored has the shape that it has here, which the compiler compares.
- *
- * Runs beside versions from 2026-11-22-delivery-queue on.
  */
-export class FieldNumbers extends Migration {
-  override async up(): Promise<void> {
-    await this.execute('alter table "form_versions" add "contract" json null');
+export const fieldNumbers: TableChange = {
+  name: '2026-11-24-field-numbers',
+  async run(execute) {
+    await execute('alter table "form_versions" add "contract" json null');
     let before: Numbered | undefined;
     for (let place = `('', 0)`; ; ) {
-      const rows = await this.execute(
+      const rows = await execute(
         `select "form_id", "number", "definition" from "form_versions" where ("form_id", "number") > ${place}
          order by "form_id", "number" limit ${DEFINITIONS_AT_ONCE}`,
       );
@@ -29,7 +28,7 @@ export class FieldNumbers extends Migration {
           before?.formId === formId ? nextContract(before, asked) : firstContract(formId, asked);
         before = { formId, definition: asked, contract };
         // Ids and names of fields have letters, digits, "_" and "-" alone.
-        await this.execute(
+        await execute(
           `update "form_versions" set "contract" = '${JSON.stringify(contract)}'
            where "form_id" = '${formId}' and "number" = ${number}`,
         );
@@ -37,8 +36,8 @@ export class FieldNumbers extends Migration {
       }
       if (rows.length < DEFINITIONS_AT_ONCE) return;
     }
-  }
-}
+  },
+};
 
 /** Each can have 256 KiB. */
 const DEFINITIONS_AT_ONCE = 100;

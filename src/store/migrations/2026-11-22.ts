@@ -1,0 +1,175 @@
+import { deliveryQueue } from './2026-11-22-delivery-queue.ts';
+import type { TableChange } from './table-change.ts';
+
+/** The changes of 22 November 2026, in the order they run. */
+export const november22: TableChange[] = [
+  /** Sessions can be cancelled, send the person back to where they came from, and are listed by form. */
+  {
+    name: '2026-11-22-cancelled-sessions',
+    sql: [
+      `alter table "sessions" add column "return_url" text null, add column "cancelled_at" timestamptz(3) null`,
+      `create index "sessions_by_age" on "sessions" ("form_id", "created_at", "id")`,
+    ],
+  },
+  /** Mails are counted by delivery, and against the network that a form was made from; counts last a day. */
+  {
+    name: '2026-11-22-mail-allowances',
+    runsBeside: '2026-11-22-mail-allowances',
+    sql: [
+      `alter table "forms" add column "created_from" text null`,
+      `create table "mail_allowances" (
+        "holder" text not null,
+        "kind" text not null,
+        "day" text not null,
+        "delivery_ids" text[] not null,
+        primary key ("holder", "kind", "day")
+      )`,
+      `create index "mail_allowances_by_day" on "mail_allowances" ("day")`,
+      `drop table "mail_quotas"`,
+    ],
+  },
+  deliveryQueue,
+  /** Counts the bytes of what came without a key by form, so that a project holds no more of it than it may. */
+  {
+    name: '2026-11-22-keyless-storage',
+    sql: [
+      `alter table "form_counters" add column "project_id" text collate "C" null`,
+      `alter table "form_counters" add column "keyless_bytes" bigint not null default '0'`,
+      `create index "form_counters_keyless" on "form_counters" ("project_id") where keyless_bytes <> 0`,
+      `alter table "uploads" add column "keyless" boolean not null default false`,
+      // Submissions that are there: they are subtracted when they are removed.
+      `insert into form_counters (form_id, slot, project_id, keyless_bytes)
+        select s.form_id, 0, s.project_id,
+          sum(2 * (octet_length(s.answers::text) + octet_length(s.metadata::text)) + 1024)
+        from submissions s join forms f on f.id = s.form_id
+        where f.created_by = 'public' group by s.form_id, s.project_id
+        on conflict (form_id, slot) do update
+          set project_id = excluded.project_id, keyless_bytes = excluded.keyless_bytes`,
+    ],
+  },
+  /** What requests with an idempotency key made, and what their replies show once. */
+  {
+    name: '2026-11-22-idempotency-keys',
+    sql: [
+      `create table "idempotency_keys" (
+        "id" text collate "C" not null,
+        "request_fingerprint" text not null,
+        "made_id" text collate "C" not null,
+        "secret" text null,
+        "created_at" timestamptz(3) not null,
+        primary key ("id")
+      )`,
+      `create index "idempotency_keys_by_age" on "idempotency_keys" ("created_at")`,
+    ],
+  },
+  /** Records where answers come from. Of answers that are there it is not known. */
+  {
+    name: '2026-11-22-provenance',
+    sql: [
+      `alter table "submissions" add column "provenance" json null`,
+      `alter table "sessions" add column "provenance" json null`,
+    ],
+  },
+  /** Lets the deliveries of a webhook that keeps failing wait together. */
+  {
+    name: '2026-11-22-circuit-breaker',
+    sql: [
+      `alter table "webhooks" add column "failures_in_row" int not null default 0,
+        add column "open_until" timestamptz(3) null`,
+      `alter table "delivery_queue" add column "postponed" boolean not null default false`,
+    ],
+  },
+  /** A revoked key leaves its hash, so that no start registers it again. */
+  {
+    name: '2026-11-22-revoked-keys',
+    sql: [
+      `create table "revoked_keys" (
+        "secret_hash" text not null,
+        "revoked_at" timestamptz(3) not null,
+        primary key ("secret_hash")
+      )`,
+    ],
+  },
+  /**
+   * Visitors of a form's own page have sessions, too, which count as stored without a key and are removed after
+   * their end.
+   */
+  {
+    name: '2026-11-22-visitors-sessions',
+    sql: [
+      `alter table "sessions" add column "keyless_bytes" int null`,
+      `create index "sessions_of_visitors" on "sessions" ("expires_at") where keyless_bytes is not null`,
+    ],
+  },
+  /** Owners of forms sign in by mail and find their forms by their address. */
+  {
+    name: '2026-11-22-owner-sessions',
+    sql: [
+      `create table "owner_sessions" (
+        "token_hash" text collate "C" not null,
+        "address" text not null,
+        "created_at" timestamptz(3) not null,
+        "expires_at" timestamptz(3) not null,
+        primary key ("token_hash")
+      )`,
+      `create index "owner_sessions_by_address" on "owner_sessions" ("address")`,
+      `create index "owner_sessions_by_end" on "owner_sessions" ("expires_at")`,
+      `create table "used_sign_in_links" (
+        "token_hash" text collate "C" not null,
+        "expires_at" timestamptz(3) not null,
+        primary key ("token_hash")
+      )`,
+      `create index "used_sign_in_links_by_end" on "used_sign_in_links" ("expires_at")`,
+      `create index "forms_by_owner" on "forms" (lower("owner_email"), "id")`,
+    ],
+  },
+  /** Lets a delivery go on with the trace of the request that caused it, and send it to its receiver. */
+  {
+    name: '2026-11-22-traces',
+    sql: [
+      `alter table "events" add column "traceparent" text null`,
+      `alter table "webhooks" add column "sends_traceparent" boolean not null default false`,
+    ],
+  },
+  /** Owners close forms and open them again. */
+  {
+    name: '2026-11-22-closed-forms',
+    sql: [`alter table "forms" add column "closed_at" timestamptz(3) null`],
+  },
+  /** Owners add recipients of their own beside those that a form's definition names. */
+  {
+    name: '2026-11-22-added-recipients',
+    sql: [`alter table "mail_recipients" add column "added_as" text null`],
+  },
+  /** Who did what: a chain of entries for each project. */
+  {
+    name: '2026-11-22-audit-log',
+    sql: [
+      `create table "audit_chains" (
+        "project_id" text collate "C" not null,
+        "sequence" bigint not null default '0',
+        "hash" text not null,
+        "cut_sequence" bigint not null default '0',
+        "cut_hash" text not null,
+        primary key ("project_id")
+      )`,
+      `create table "audit_entries" (
+        "project_id" text collate "C" not null,
+        "sequence" bigint not null,
+        "created_at" timestamptz(3) not null,
+        "actor" text not null,
+        "action" text not null,
+        "resource" text null,
+        "form_id" text collate "C" null,
+        "detail" text null,
+        "count" int not null,
+        "client_address" text null,
+        "request_id" text null,
+        "previous_hash" text not null,
+        "hash" text not null,
+        primary key ("project_id", "sequence")
+      )`,
+      `create index "audit_entries_by_time" on "audit_entries" ("project_id", "created_at", "sequence")`,
+    ],
+  },
+];
