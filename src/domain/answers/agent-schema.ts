@@ -230,8 +230,8 @@ function elicitedProperty(field: Field): JsonObject | undefined {
   const sayable = typeof type === 'string' ? keywords[type] : undefined;
   const choices = field.options?.map(({ value, label }) => ({ const: value, title: label }));
   if (isUnsaid || !Object.keys(schema).every((keyword) => sayable?.includes(keyword))) return undefined;
-  // Its order is the answer, which choices don't have.
-  if (field.type === 'ranking') return undefined;
+  // Choices of a client's form have no order.
+  if (rules.ordersOptions === true) return undefined;
   const { enum: values, ...rest } = schema;
   return {
     ...rest,

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Field, FieldType } from '../fields/field.ts';
+import { fieldRules } from '../fields/index.ts';
 import { valuesOf } from '../fields/select.ts';
 import type { ChangeKind, Found } from './change-kinds.ts';
 import { answerTypeOf } from './contract.ts';
@@ -139,8 +140,7 @@ function compareOptions(former: Field, next: Field): ChangeKind[] {
   const isStillTaken = next.allowOther === true && next.type !== 'multi_select';
   if (isRemoved) kinds.push(isStillTaken ? 'option_unlisted' : 'option_removed');
   if (isAdded) kinds.push('option_added');
-  // An answer to a ranking has every option.
-  if (isAdded && next.type === 'ranking') kinds.push('limits_narrowed');
+  if (isAdded && fieldRules[next.type].ordersOptions === true) kinds.push('limits_narrowed');
   return kinds;
 }
 

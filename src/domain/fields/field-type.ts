@@ -55,6 +55,8 @@ export type FieldTypeRules<Attributes> = {
   toldBySchema?: boolean;
   /** Whether an answer is one or more of the field's options, which are counted; a list of them has no order. */
   choosesOptions?: boolean;
+  /** Whether an answer has all of the field's options, and says by their order what it means. */
+  ordersOptions?: boolean;
 };
 
 /**

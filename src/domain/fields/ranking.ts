@@ -22,6 +22,7 @@ export const ranking: FieldTypeRules<RankingField> = {
   readInput: (values) => values.filter((value) => value !== ''),
   control: 'ranking',
   kind: 'list',
+  ordersOptions: true,
 };
 
 function countProblems({ options }: RankingField, path: string): Violation[] {
