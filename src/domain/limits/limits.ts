@@ -54,6 +54,12 @@ export const messageLimits = {
 } satisfies Record<string, MessageLimits>;
 
 /**
+ * What an error holds in gRPC's trailers: bytes of its violations, which with the rest of the details are 6 KB in base64,
+ * and characters of its message, percent-encoded. gRPC's libraries take 8 KB of trailers by default.
+ */
+export const trailerLimits = { violationBytes: 4_200, encodedMessage: 1_200 } as const;
+
+/**
  * Fields of a binary message: as many as the largest has room for that holds no file. Of those with a file, few bytes
  * are fields.
  */

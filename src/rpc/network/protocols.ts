@@ -17,6 +17,7 @@ import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc
 import { BadRequest_FieldViolationSchema } from '../../../gen/google/rpc/error_details_pb.js';
 import { type Violation, ViolationCode, ViolationSchema } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failureOf, fieldViolationOf, refailed } from '../../domain/errors/failure.ts';
+import { trailerLimits } from '../../domain/limits/limits.ts';
 
 // What Connect keeps private is imported here alone. A test compares what is made of it with Connect's own handlers.
 
@@ -219,7 +220,8 @@ export function trailerError(error: ConnectError): ConnectError {
   if (failure === undefined) return error;
   const message = shortened(error.rawMessage);
   const violations = fittingWithReceived(failure.violations);
-  const left = MAX_BYTES - violations.reduce((sum, violation) => sum + bytesInFailure(violation), 0);
+  const left =
+    trailerLimits.violationBytes - violations.reduce((sum, violation) => sum + bytesInFailure(violation), 0);
   const listed = left < MIN_BYTES ? [] : fitting(failure.violations, left, bytesInBadRequest);
   const cut = violations !== failure.violations || listed !== failure.violations;
   if (!cut && message === error.rawMessage) return error;
@@ -227,10 +229,10 @@ export function trailerError(error: ConnectError): ConnectError {
 }
 
 function fittingWithReceived(violations: Violation[]): Violation[] {
-  const whole = fitting(violations, MAX_BYTES, bytesInFailure);
+  const whole = fitting(violations, trailerLimits.violationBytes, bytesInFailure);
   if (whole === violations) return violations;
   const bare = violations.map(({ path, code, message }) => create(ViolationSchema, { path, code, message }));
-  return fitting(bare, MAX_BYTES, bytesInFailure);
+  return fitting(bare, trailerLimits.violationBytes, bytesInFailure);
 }
 
 /** The violations that fit into `room` bytes, and one more that says how many do not. */
@@ -263,18 +265,12 @@ const ITEM_HEAD = 3;
 
 /** Trailers hold a message percent-encoded. */
 function shortened(message: string): string {
-  if (encodeURIComponent(message).length <= MAX_MESSAGE) return message;
-  return `${message.slice(0, MAX_MESSAGE / LONGEST_ENCODED).toWellFormed()}…`;
+  if (encodeURIComponent(message).length <= trailerLimits.encodedMessage) return message;
+  return `${message.slice(0, trailerLimits.encodedMessage / LONGEST_ENCODED).toWellFormed()}…`;
 }
-
-/** Of violations. With the rest of the details 6 KB in base64: gRPC's libraries take 8 KB of trailers by default. */
-const MAX_BYTES = 4_200;
 
 /** What it takes to say how many violations are left out. */
 const MIN_BYTES = 80;
-
-/** Of a message in trailers, percent-encoded. */
-const MAX_MESSAGE = 1_200;
 
 /** Of a character that is percent-encoded. */
 const LONGEST_ENCODED = 9;
