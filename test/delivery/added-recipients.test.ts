@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Database } from '../../src/store/database/database.ts';
 import type { Form } from '../../src/store/forms/forms.ts';
-import { addRecipient, confirmRecipient, removeRecipient } from '../../src/store/mail/mail.ts';
+import { addRecipient, confirmRecipient, removeRecipient } from '../../src/store/mail/mail-recipients.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,

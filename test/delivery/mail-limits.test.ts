@@ -4,7 +4,7 @@ import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries/pending-deliveries.ts';
 import type { Form } from '../../src/store/forms/forms.ts';
-import { stopMail } from '../../src/store/mail/mail.ts';
+import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

@@ -7,7 +7,11 @@ import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries/pending-deliveries.ts';
 import { VersionEntity } from '../../src/store/forms/versions.ts';
-import { addRecipient as addFormRecipient, confirmRecipient, stopMail } from '../../src/store/mail/mail.ts';
+import {
+  addRecipient as addFormRecipient,
+  confirmRecipient,
+  stopMail,
+} from '../../src/store/mail/mail-recipients.ts';
 import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

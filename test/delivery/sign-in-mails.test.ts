@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/ids.ts';
 import { readSignInToken, SIGN_IN_MAILS } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
-import { stopMail } from '../../src/store/mail/mail.ts';
+import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { givenForm, startDelivery, testKey } from '../support/delivery.ts';
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';

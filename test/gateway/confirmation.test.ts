@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfirmationState, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
-import { stopMail } from '../../src/store/mail/mail.ts';
+import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';

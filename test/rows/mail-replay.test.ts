@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { stopMail } from '../../src/store/mail/mail.ts';
+import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { engines } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { givenOwnerSession } from '../support/owner.ts';

@@ -3,7 +3,7 @@ import { type MailLink, mailLinkToken, SIGN_IN_LINK_MS, signInToken } from '../.
 import { hashSecret } from '../../src/domain/secrets/new-secrets.ts';
 import type { SecretKey } from '../../src/domain/secrets/secret-key.ts';
 import type { Queries } from '../../src/store/database/database.ts';
-import { insertMailedLink } from '../../src/store/mail/mail.ts';
+import { insertMailedLink } from '../../src/store/mail/mailed-links.ts';
 import type { TestService } from './server.ts';
 
 /**

@@ -8,7 +8,7 @@ import { type AdminContext, adminEntry, refusal } from '../../services/admin/con
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import type { Queries } from '../../store/database/queries.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../store/installation.ts';
-import { MailedLinkEntity } from '../../store/mail/mail.ts';
+import { MailedLinkEntity } from '../../store/mail/mailed-links.ts';
 import { OwnerSessionEntity } from '../../store/owners/owners.ts';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import { RefusedError, type Terminal } from '../terminal.ts';

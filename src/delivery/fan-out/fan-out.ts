@@ -10,7 +10,7 @@ import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/de
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
-import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { MakingFailed, making, type QueuedMail } from '../mail/compose.ts';
 import { isOwnerConfirmed, recipientsOf } from '../mail/recipients.ts';
 import { autoresponseAddress } from '../mail/submission-mails.ts';

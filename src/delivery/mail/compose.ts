@@ -8,7 +8,7 @@ import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
 import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
-import { listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import { findNotified } from '../notifications.ts';

@@ -1,7 +1,7 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
 import type { Form } from '../../store/forms/forms.ts';
-import type { ConfirmedRecipient } from '../../store/mail/mail.ts';
+import type { ConfirmedRecipient } from '../../store/mail/mail-recipients.ts';
 import type { DeliverySettings } from '../options.ts';
 import type { Reader } from './submission-mails.ts';
 

@@ -9,7 +9,7 @@ import {
   signInUrl,
 } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import { insertMailedLink } from '../../store/mail/mail.ts';
+import { insertMailedLink } from '../../store/mail/mailed-links.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
 import { fill, type MailWords } from '../../text/words.ts';

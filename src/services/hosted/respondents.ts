@@ -31,7 +31,7 @@ import {
   insertCode,
   keepCode,
   tryCode,
-} from '../../store/mail/respondent-codes.ts';
+} from '../../store/mail/mailed-links.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';

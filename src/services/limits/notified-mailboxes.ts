@@ -4,8 +4,8 @@ import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import { holds } from '../../domain/scopes.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { hasConfirmed } from '../../store/mail/mail.ts';
 import { countAgainst } from '../../store/mail/mail-allowances.ts';
+import { hasConfirmed } from '../../store/mail/mail-recipients.ts';
 import type { ServiceContext } from '../context.ts';
 
 /** Throws INSUFFICIENT_SCOPE unless the caller may have others mailed. */

@@ -14,14 +14,13 @@ import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import {
   confirmRecipient,
-  findMailedLink,
   findStoppedScope,
   listAddedRecipients,
   type StopScope,
   startMail,
   stopMail,
-  useMailedLink,
-} from '../../store/mail/mail.ts';
+} from '../../store/mail/mail-recipients.ts';
+import { findMailedLink, useMailedLink } from '../../store/mail/mailed-links.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';

@@ -16,7 +16,8 @@ import type { Transaction } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries/pending-deliveries.ts';
 import { insertEvents } from '../../store/events.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import { removeAddedRecipients, voidMailedLinks } from '../../store/mail/mail.ts';
+import { removeAddedRecipients } from '../../store/mail/mail-recipients.ts';
+import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   closeOwnerSessions,
   confirmOwner,

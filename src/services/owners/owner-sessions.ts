@@ -15,7 +15,7 @@ import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
-import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mail.ts';
+import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   closeOwnerSessions,
   findOwnerSession,

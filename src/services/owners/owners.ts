@@ -13,8 +13,8 @@ import {
   removeRecipient,
   startMail,
   stopMail,
-  voidMailedLinks,
-} from '../../store/mail/mail.ts';
+} from '../../store/mail/mail-recipients.ts';
+import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import { listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { countRequest } from '../forms/activation.ts';

@@ -10,8 +10,7 @@ import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { voidMailedLinks } from '../../store/mail/mail.ts';
-import { RESPONDENT_CODE } from '../../store/mail/respondent-codes.ts';
+import { RESPONDENT_CODE, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   type Erased,
   eraseEventsWith,

@@ -8,13 +8,9 @@ import { VersionEntity } from '../forms/versions.ts';
 import { IdempotencyKeyEntity } from '../idempotency-keys.ts';
 import { InstallationEntity } from '../installation.ts';
 import { KeyEntity, RevokedKeyEntity } from '../keys.ts';
-import {
-  AutoresponseEntity,
-  MailAllowanceEntity,
-  MailedLinkEntity,
-  MailRecipientEntity,
-  MailStopEntity,
-} from '../mail/mail.ts';
+import { AutoresponseEntity, MailAllowanceEntity } from '../mail/mail-allowances.ts';
+import { MailRecipientEntity, MailStopEntity } from '../mail/mail-recipients.ts';
+import { MailedLinkEntity } from '../mail/mailed-links.ts';
 import { migrations } from '../migrations/index.ts';
 import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owners/owners.ts';
 import { ProjectEntity } from '../projects/projects.ts';

@@ -109,6 +109,9 @@ export type Transaction = Queries & {
   afterCommit(work: () => void): void;
 };
 
+/** What runs transactions: see `Database`. */
+export type Transactions = { transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> };
+
 /** An entity manager of either engine. */
 export type EntityManager = SqlEntityManager;
 

@@ -1,5 +1,38 @@
-import type { Database, Transaction } from '../database/database.ts';
-import { TODAY } from './mail.ts';
+import { defineEntity, p } from '@mikro-orm/core';
+import { id, text, time } from '../database/columns.ts';
+import type { Transaction, Transactions } from '../database/queries.ts';
+
+/** The mails that were counted against an allowance on a day (UTC). */
+export const MailAllowanceEntity = defineEntity({
+  name: 'MailAllowance',
+  tableName: 'mail_allowances',
+  properties: {
+    /** Whose it is: a mailbox as `mailboxOf` gives it, or a form's `createdFrom`. */
+    holder: text().primary(),
+    kind: text().primary(),
+    /** `YYYY-MM-DD`. */
+    day: text().primary(),
+    /** The ids of the deliveries, so that one that is attempted again is not counted again. */
+    deliveryIds: p.array(),
+  },
+  indexes: [{ name: 'mail_allowances_by_day', properties: ['day'] }],
+});
+
+/** When a form last mailed an address what it sends once in 24 hours: an autoresponse, or a notice. */
+export const AutoresponseEntity = defineEntity({
+  name: 'Autoresponse',
+  tableName: 'autoresponses',
+  properties: {
+    formId: id().primary(),
+    /** A mailbox as `mailboxOf` gives it. */
+    address: text().primary(),
+    sentAt: time(),
+  },
+  indexes: [{ name: 'autoresponses_by_time', properties: ['sentAt'] }],
+});
+
+/** `YYYY-MM-DD`, in UTC. */
+export const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";
 
 /**
  * Counts a mail against all of these allowances, or against none if one of them is used up for today (UTC).
@@ -9,7 +42,7 @@ import { TODAY } from './mail.ts';
  * come first, so that two calls never wait for each other.
  */
 export async function takeMailAllowances(
-  database: Database,
+  database: Transactions,
   deliveryId: string,
   allowances: MailAllowance[],
 ): Promise<(MailAllowance & { waitMs: number }) | null> {

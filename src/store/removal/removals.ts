@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineEntity, p } from '@mikro-orm/core';
 import { id, text, time } from '../database/columns.ts';
-import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
-import { TODAY } from '../mail/mail.ts';
+import { deleteSome, type Queries, type Transaction, type Transactions } from '../database/queries.ts';
+import { TODAY } from '../mail/mail-allowances.ts';
 
 /**
  * What is still to be removed of something whose rows are gone, written by the commit that removed them, or were not
@@ -135,8 +135,6 @@ export async function readRemovalState(db: Queries): Promise<RemovalState> {
   );
   return { waiting: Number(row?.waiting), failing: Number(row?.failing) };
 }
-
-type Transactions = { transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> };
 
 type RemovalState = { waiting: number; failing: number };
 

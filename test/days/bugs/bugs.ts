@@ -266,7 +266,7 @@ export const bugs: readonly Bug[] = [
     rules: ['what has ended opens nothing'],
     edits: [
       {
-        file: 'src/store/mail/mail.ts',
+        file: 'src/store/mail/mailed-links.ts',
         find: 'const unused = { tokenHash, usedAt: null, expiresAt',
         replace: 'const unused = { tokenHash, expiresAt',
       },

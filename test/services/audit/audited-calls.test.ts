@@ -16,7 +16,7 @@ import { policies } from '../../../src/domain/methods.ts';
 import { hashSecret } from '../../../src/domain/secrets/new-secrets.ts';
 import { pseudonymOf } from '../../../src/domain/secrets/secret-key.ts';
 import { setFormClosed } from '../../../src/store/forms/forms.ts';
-import { stopMail } from '../../../src/store/mail/mail.ts';
+import { stopMail } from '../../../src/store/mail/mail-recipients.ts';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
 import { givenSignInLink } from '../../support/owner.ts';

@@ -4,7 +4,7 @@ import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../../gen/headlessforms/v1/mail_pb.js';
 import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../../src/domain/links.ts';
 import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
-import { isMailStopped, listConfirmedRecipients } from '../../../src/store/mail/mail.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../../src/store/mail/mail-recipients.ts';
 import { engines } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
 import { givenMailLink } from '../../support/owner.ts';

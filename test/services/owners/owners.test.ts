@@ -19,7 +19,7 @@ import {
   isMailStopped,
   listConfirmedRecipients,
   stopMail,
-} from '../../../src/store/mail/mail.ts';
+} from '../../../src/store/mail/mail-recipients.ts';
 import { confirmOwner } from '../../../src/store/owners/owners.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf, emailField } from '../../support/definitions.ts';

@@ -8,7 +8,7 @@ import { findForm, findFormState } from '../../../src/store/forms/forms.ts';
 import { listAskedFields } from '../../../src/store/forms/versions.ts';
 import { InstallationEntity } from '../../../src/store/installation.ts';
 import { findKeyByHash } from '../../../src/store/keys.ts';
-import { isMailStopped } from '../../../src/store/mail/mail.ts';
+import { isMailStopped } from '../../../src/store/mail/mail-recipients.ts';
 import { listOwners } from '../../../src/store/owners/owners.ts';
 import { findAnySession } from '../../../src/store/sessions/sessions.ts';
 import { listSubmissions } from '../../../src/store/submissions/submission-pages.ts';

@@ -1,0 +1,153 @@
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { id, text, time, timeOf } from '../database/columns.ts';
+import type { Queries, Transaction } from '../database/queries.ts';
+
+/** A mailed link that works once. Without its row, a token that is signed as it should be is worth nothing. */
+export const MailedLinkEntity = defineEntity({
+  name: 'MailedLink',
+  tableName: 'mailed_links',
+  properties: {
+    /** SHA-256 of the link's token, hex. */
+    tokenHash: id().primary(),
+    purpose: text(),
+    /** Empty for a link to sign in. */
+    formId: id(),
+    /** As `addressKey` gives it. */
+    address: text(),
+    /** SHA-256 of what only the browser has that asked for the link, hex; null if none did. */
+    browserHash: text().strictNullable(),
+    createdAt: time(),
+    expiresAt: time(),
+    usedAt: time().strictNullable(),
+    /** Of a code: the session that it is for; null for a form's own page, and for links. */
+    sessionId: id().strictNullable(),
+    /** How often a code was tried. */
+    tries: p.integer().default(0),
+  },
+  indexes: [
+    { name: 'mailed_links_by_address', properties: ['address', 'formId'] },
+    { name: 'mailed_links_by_end', properties: ['expiresAt'] },
+    {
+      name: 'mailed_links_by_browser',
+      properties: ['browserHash', 'formId'],
+      where: 'browser_hash is not null',
+    },
+  ],
+});
+
+type MailedLink = InferEntity<typeof MailedLinkEntity>;
+
+/** Stores a link before it is mailed. */
+export async function insertMailedLink(
+  db: Queries,
+  link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
+): Promise<void> {
+  const row = { ...link, address: addressKey(link.address), usedAt: null, sessionId: null };
+  await db.write((em) => em.upsert(MailedLinkEntity, row, { onConflictAction: 'ignore' }));
+}
+
+/** What became of a link; null if it was never mailed, or was voided. */
+export async function findMailedLink(
+  db: Queries,
+  tokenHash: string,
+): Promise<Pick<MailedLink, 'browserHash' | 'usedAt'> | null> {
+  return db.read((em) => em.findOne(MailedLinkEntity, { tokenHash }, { fields: ['browserHash', 'usedAt'] }));
+}
+
+/** Notes that a link was used, and says whether it was not before: of any number of calls at once, one uses it. */
+export async function useMailedLink(tx: Transaction, tokenHash: string): Promise<boolean> {
+  const unused = { tokenHash, usedAt: null, expiresAt: { $gt: raw('now()') } };
+  const change = { usedAt: raw<Date>('now()') };
+  return (await tx.write((em) => em.nativeUpdate(MailedLinkEntity, unused, change))) > 0;
+}
+
+/** Voids the links of an address: of one purpose, or about one form. */
+export async function voidMailedLinks(
+  db: Queries,
+  { address, ...which }: { address: string; purpose?: string; formId?: string },
+): Promise<void> {
+  await db.write((em) => em.nativeDelete(MailedLinkEntity, { ...which, address: addressKey(address) }));
+}
+
+/** The purpose of the codes that respondents are mailed. Their rows' `tokenHash` is a random id: the code follows from it. */
+export const RESPONDENT_CODE = 'respondent-code';
+
+/** Stores a code before it is mailed, and voids those that the browser has asked for before and not given. */
+export async function insertCode(
+  tx: Transaction,
+  { id: tokenHash, lifeMs, address, ...code }: CodePlace & { id: string; address: string; lifeMs: number },
+): Promise<void> {
+  await tx.write((em) => em.nativeDelete(MailedLinkEntity, { ...ofCode(code), usedAt: null }));
+  await tx.execute(
+    `insert into mailed_links (token_hash, purpose, form_id, session_id, address, browser_hash, created_at, expires_at)
+     values ($1, $2, $3, $4, $5, $6, now(), now() + $7 * interval '1 millisecond')`,
+    [tokenHash, RESPONDENT_CODE, code.formId, code.sessionId, address, code.browserHash, lifeMs],
+  );
+}
+
+/**
+ * Counts that a browser tries a code, and returns the id of the one that it was mailed last; null if that has expired,
+ * was given, or was tried `maxTries` times.
+ */
+export async function tryCode(
+  tx: Transaction,
+  { maxTries, ...code }: CodePlace & { maxTries: number },
+): Promise<string | null> {
+  const [row] = await tx.execute(
+    `update mailed_links set tries = tries + 1
+     where ${IS_CODE_OF} and used_at is null and expires_at > now() and tries < $5 returning token_hash`,
+    [...codeParams(code), maxTries],
+  );
+  return row === undefined ? null : String(row.token_hash);
+}
+
+/** Notes that a code was given: it stands for its respondent until `until`, or for as long as `lifeMs`. */
+export async function keepCode(
+  tx: Transaction,
+  id: string,
+  { until, lifeMs }: { until?: Date | undefined; lifeMs: number },
+): Promise<void> {
+  await tx.execute(
+    `update mailed_links set used_at = now(),
+       expires_at = greatest($2::timestamptz, now() + $3 * interval '1 millisecond') where token_hash = $1`,
+    [id, until?.toISOString(), lifeMs],
+  );
+}
+
+/** The respondent who has given a code in a browser last, and whether another code was mailed that can be given. */
+export async function findRespondent(
+  db: Queries,
+  code: CodePlace,
+): Promise<{ given: { address: string; usedAt: Date } | undefined; isSent: boolean }> {
+  const rows = await db.select(
+    `select address, used_at from mailed_links where ${IS_CODE_OF} and expires_at > clock_timestamp()
+     order by used_at desc nulls last`,
+    codeParams(code),
+  );
+  const [first] = rows;
+  const given =
+    first === undefined || first.used_at === null
+      ? undefined
+      : { address: String(first.address), usedAt: timeOf(first.used_at) };
+  return { given, isSent: rows.some(({ used_at: usedAt }) => usedAt === null) };
+}
+
+/** Whether a code may still be given. */
+export async function isCodeOpen(db: Queries, id: string): Promise<boolean> {
+  const open = { tokenHash: id, usedAt: null, expiresAt: { $gt: raw('now()') } };
+  return (await db.read((em) => em.count(MailedLinkEntity, open))) > 0;
+}
+
+const IS_CODE_OF = `purpose = $1 and form_id = $2 and session_id is not distinct from $3 and browser_hash = $4`;
+
+function codeParams({ formId, sessionId, browserHash }: CodePlace): unknown[] {
+  return [RESPONDENT_CODE, formId, sessionId, browserHash];
+}
+
+function ofCode({ formId, sessionId, browserHash }: CodePlace) {
+  return { purpose: RESPONDENT_CODE, formId, sessionId, browserHash };
+}
+
+/** What a code opens, and in which browser. Without a session it is the form's own page. */
+export type CodePlace = { formId: string; sessionId: string | null; browserHash: string };
