@@ -2,7 +2,7 @@ import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { policies } from '../../src/domain/methods.ts';
-import { rightsGiven, rightsUsed } from '../../src/domain/rights.ts';
+import { rightsGiven, rightsUsed } from '../support/rights/rights.ts';
 
 const methods = [...policies.keys()];
 

@@ -1,4 +1,4 @@
-import type { Right } from './scopes.ts';
+import type { Right } from '../../../src/domain/scopes.ts';
 
 /**
  * The right over answers that each RPC uses, by service. `none`: its reply has nothing of what people answered, and it

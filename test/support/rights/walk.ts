@@ -9,10 +9,10 @@ import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/pr
 import { Code, ConnectError } from '@connectrpc/connect';
 import { CreateKeyResponseSchema } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { policies } from '../../../src/domain/methods.ts';
-import { rightsUsed, type UsedRight } from '../../../src/domain/rights.ts';
 import type { TestServices } from '../services.ts';
 import type { Actor, Party, Right } from './actors.ts';
 import { countRequests, requestOf } from './requests.ts';
+import { rightsUsed, type UsedRight } from './rights.ts';
 import { eve, givenWorld, marks, type World } from './world.ts';
 
 /** The RPCs of the contract; gRPC's health and reflection know of no forms. */
