@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { smallestIdAt } from '../domain/ids.ts';
 import { currentTraceparent } from '../telemetry/trace-context.ts';
-import { id, rowsOf, text, textOrNull, time } from './database/columns.ts';
+import { id, keysWithout, rowsOf, text, textOrNull, time } from './database/columns.ts';
 import { deleteSome, type Queries } from './database/queries.ts';
 import { pendingWhere } from './deliveries/delivery-queue-table.ts';
 
@@ -148,15 +148,7 @@ export async function purgeEvents(db: Queries, before: number, limit: number): P
 }
 
 const heads = rowsOf(EventEntity, ['id', 'projectId', 'formId', 'type', 'submissionId', 'sessionId']);
-const wholes = rowsOf(EventEntity, [
-  'id',
-  'projectId',
-  'formId',
-  'type',
-  'submissionId',
-  'body',
-  'createdAt',
-]);
+const wholes = rowsOf(EventEntity, keysWithout(EventEntity, ['sessionId', 'traceparent', 'fannedOutAt']));
 
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
   Partial<Pick<Event, 'submissionId' | 'sessionId' | 'fannedOutAt'>>;

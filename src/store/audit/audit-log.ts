@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { AuditEntry, NewEntry } from '../../domain/audit.ts';
-import { id, rowsOf, text, time } from '../database/columns.ts';
+import { id, keysWithout, rowsOf, text, time } from '../database/columns.ts';
 import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
 
 /** Written by versions before 2026-11-23-plain-audit, which chained the entries of each project by hashes. */
@@ -106,19 +106,8 @@ function placeOf(row: { createdAt: Date; id: number } | undefined): EntryPlace |
   return row === undefined ? null : { createdAt: row.createdAt.toISOString(), id: row.id };
 }
 
-const entryRows = rowsOf(AuditEntryEntity, [
-  'id',
-  'projectId',
-  'createdAt',
-  'actor',
-  'action',
-  'resource',
-  'formId',
-  'detail',
-  'count',
-  'clientAddress',
-  'requestId',
-]);
+const ofChains = ['sequence', 'previousHash', 'hash'] as const;
+const entryRows = rowsOf(AuditEntryEntity, keysWithout(AuditEntryEntity, ofChains));
 
 /** What an entry must be. An `action` that ends in `.` is all of a kind. */
 export type EntryFilter = {

@@ -52,6 +52,16 @@ export function rowsOf<Entity extends EntitySchema, const Key extends keyof Infe
   };
 }
 
+/** The properties of an entity but some. */
+export function keysWithout<
+  Entity extends EntitySchema,
+  const Key extends keyof InferEntity<Entity> & string,
+>(entity: Entity, without: readonly Key[]): Exclude<keyof InferEntity<Entity> & string, Key>[] {
+  const left = new Set<string>(without);
+  const keys = Object.keys(entity.meta.properties) as (keyof InferEntity<Entity> & string)[];
+  return keys.filter((key): key is Exclude<typeof key, Key> => !left.has(key));
+}
+
 /** The object in a `json` column of a statement's row. The columns hold nothing else. */
 export function objectOf(value: unknown): JsonObject {
   if (typeof value !== 'object' || value === null) throw new TypeError('Not an object from the database');

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, rowsOf, text, time, timeOrNull } from '../database/columns.ts';
+import { id, keysWithout, rowsOf, text, time, timeOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
 
 /** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
@@ -136,25 +136,10 @@ export async function findDelivery(
   return logged ?? null;
 }
 
-/** A mail can be long, and no list shows it. */
-const shown = rowsOf(DeliveryEntity, [
-  'id',
-  'projectId',
-  'formId',
-  'eventId',
-  'webhookId',
-  'channel',
-  'kind',
-  'receiver',
-  'url',
-  'attemptCount',
-  'createdAt',
-  'lastAttemptAt',
-  'responseStatus',
-  'error',
-]);
-
-const results = rowsOf(DeliveryEntity, ['status', 'deliveredAt', 'attemptId', 'durationMs', 'responseBody']);
+/** What a pending delivery has not. */
+const ofFinished = ['status', 'deliveredAt', 'attemptId', 'durationMs', 'responseBody'] as const;
+const results = rowsOf(DeliveryEntity, ofFinished);
+const shown = rowsOf(DeliveryEntity, keysWithout(DeliveryEntity, ofFinished));
 
 const finishedColumns = `${shown.columns}, ${results.columns}, null::timestamptz as "dueAt"`;
 

@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { rowsOf } from '../database/columns.ts';
+import { keysWithout, rowsOf } from '../database/columns.ts';
 import {
   MAX_PAGE_BYTES,
   type Page,
@@ -142,22 +142,7 @@ const GROUP_BYTES = 512 * 1024;
 /** Bounds what is read at once if they are larger: 6 MiB. */
 const MAX_GROUP = 24;
 
-const others = rowsOf(SubmissionEntity, [
-  'id',
-  'projectId',
-  'formId',
-  'versionId',
-  'sessionId',
-  'source',
-  'metadata',
-  'status',
-  'idempotencyKey',
-  'requestFingerprint',
-  'createdAt',
-  'provenance',
-  'respondent',
-  'respondentKey',
-]);
+const others = rowsOf(SubmissionEntity, keysWithout(SubmissionEntity, ['answers']));
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */
 const SMALL_BYTES = 2048;
