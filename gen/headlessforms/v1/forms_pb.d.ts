@@ -538,6 +538,14 @@ export declare type ActivateFormRequest = Message<"headlessforms.v1.ActivateForm
    * @generated from field: string email = 3;
    */
   email: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again, its webhook secret included.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -668,6 +676,13 @@ export declare type ListFormsRequest = Message<"headlessforms.v1.ListFormsReques
    * @generated from field: string managed_by = 4;
    */
   managedBy: string;
+
+  /**
+   * Only those with this slug; empty: all. Several forms may have the same one.
+   *
+   * @generated from field: string slug = 5;
+   */
+  slug: string;
 };
 
 /**
@@ -843,6 +858,14 @@ export declare type ApplyFormRequest = Message<"headlessforms.v1.ApplyFormReques
    * @generated from field: bool allow_breaking = 6;
    */
   allowBreaking: boolean;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again, its webhook secret included.
+   *
+   * @generated from field: string idempotency_key = 7;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -1155,6 +1178,14 @@ export declare type ChangeFormOwnerRequest = Message<"headlessforms.v1.ChangeFor
    * @generated from field: string email = 2;
    */
   email: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**

@@ -231,6 +231,14 @@ export declare type RequestSignInRequest = Message<"headlessforms.v1.RequestSign
    * @generated from field: string browser = 3;
    */
   browser: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -346,6 +354,14 @@ export declare type SignInRequest = Message<"headlessforms.v1.SignInRequest"> & 
    * @generated from field: string former_session_token = 4;
    */
   formerSessionToken: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again, its session token included.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -850,6 +866,14 @@ export declare type AddFormRecipientRequest = Message<"headlessforms.v1.AddFormR
    * @generated from field: string email = 2;
    */
   email: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -932,6 +956,14 @@ export declare type OfferOwnedFormRequest = Message<"headlessforms.v1.OfferOwned
    * @generated from field: string email = 2;
    */
   email: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -1453,6 +1485,14 @@ export declare type ReplayOwnedDeliveryRequest = Message<"headlessforms.v1.Repla
    * @generated from field: string delivery_id = 2;
    */
   deliveryId: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**

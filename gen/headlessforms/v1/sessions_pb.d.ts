@@ -843,6 +843,14 @@ export declare type DeclineSessionRequest = Message<"headlessforms.v1.DeclineSes
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -888,14 +896,15 @@ export declare type UpdateSessionRequest = Message<"headlessforms.v1.UpdateSessi
   sessionId: string;
 
   /**
-   * A new life span, counted from now, at most 30 days. Not together with `extend_by`.
+   * A new life span, counted from now, at most 30 days. Not together with `extend_by` or `expire_time`.
    *
    * @generated from field: google.protobuf.Duration expires_in = 2;
    */
   expiresIn?: Duration | undefined;
 
   /**
-   * Time to add, to at most 30 days from now. Not together with `expires_in`.
+   * Time to add, to at most 30 days from now. Not together with `expires_in` or `expire_time`. A repeated call adds it
+   * again unless it has an `idempotency_key`.
    *
    * @generated from field: google.protobuf.Duration extend_by = 3;
    */
@@ -921,6 +930,22 @@ export declare type UpdateSessionRequest = Message<"headlessforms.v1.UpdateSessi
    * @generated from field: google.protobuf.Struct answers = 6;
    */
   answers?: JsonObject | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 7;
+   */
+  idempotencyKey: string;
+
+  /**
+   * When it stops taking answers: from one second to 30 days from now. Not together with `expires_in` or
+   * `extend_by`.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 8;
+   */
+  expireTime?: Timestamp | undefined;
 };
 
 /**
@@ -975,6 +1000,14 @@ export declare type SubmitSessionRequest = Message<"headlessforms.v1.SubmitSessi
    * @generated from field: headlessforms.v1.AnswerChannel answered_by = 3;
    */
   answeredBy: AnswerChannel;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe, for as long as the submission is kept. A key counts for
+   * this session.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -1206,8 +1239,8 @@ export declare const SessionsService: GenService<{
   /**
    * Ends a session before its time: it takes no answers any more. Scope `sessions:write`.
    *
-   * Webhooks that registered `session.cancelled` are called. Fails with `FAILED_PRECONDITION` if the
-   * session has ended already.
+   * Webhooks that registered `session.cancelled` are called. A session that is cancelled already is returned as it
+   * is. Fails with `FAILED_PRECONDITION` if the session has ended otherwise.
    *
    * @generated from rpc headlessforms.v1.SessionsService.CancelSession
    */
@@ -1235,7 +1268,8 @@ export declare const SessionsService: GenService<{
    * The given answers go over the partial answers, those over the prefill, and that over the
    * defaults; null clears. What only a person may answer must have come from the hosted page before.
    * Fails with `INVALID_ARGUMENT` and one `Violation` for each refused
-   * answer, and with `FAILED_PRECONDITION` if the session has ended.
+   * answer, and with `FAILED_PRECONDITION` if the session has ended. Repeating a call with the same `idempotency_key`
+   * returns the submission of the first call; other content under the same key fails with `ALREADY_EXISTS`.
    *
    * @generated from rpc headlessforms.v1.SessionsService.SubmitSession
    */

@@ -509,6 +509,20 @@ export declare type ListSubmissionsRequest = Message<"headlessforms.v1.ListSubmi
    * @generated from field: google.protobuf.Timestamp created_before = 9;
    */
   createdBefore?: Timestamp | undefined;
+
+  /**
+   * Only those whose answers fit all of these, at most 3.
+   *
+   * @generated from field: repeated headlessforms.v1.AnswerFilter filters = 10;
+   */
+  filters: AnswerFilter[];
+
+  /**
+   * Whether to count all submissions that fit, over all pages.
+   *
+   * @generated from field: bool include_total = 11;
+   */
+  includeTotal: boolean;
 };
 
 /**
@@ -516,6 +530,97 @@ export declare type ListSubmissionsRequest = Message<"headlessforms.v1.ListSubmi
  * Use `create(ListSubmissionsRequestSchema)` to create a new message.
  */
 export declare const ListSubmissionsRequestSchema: GenMessage<ListSubmissionsRequest>;
+
+/**
+ * A condition on the answer to one field, as the form's current version has the field.
+ *
+ * Values are texts, as an HTML form would post them: `4711` for a number, `true` or `false` for a boolean, and what
+ * answers themselves are for all others. A submission without an answer to the field does not fit.
+ *
+ * @generated from message headlessforms.v1.AnswerFilter
+ */
+export declare type AnswerFilter = Message<"headlessforms.v1.AnswerFilter"> & {
+  /**
+   * Required. The field's id.
+   *
+   * @generated from field: string field_id = 1;
+   */
+  fieldId: string;
+
+  /**
+   * Required. What the answer has to be. Which of these a field can be asked for depends on its type.
+   *
+   * @generated from oneof headlessforms.v1.AnswerFilter.condition
+   */
+  condition: {
+    /**
+     * The answer is this value. Choices, texts, numbers, booleans and times.
+     *
+     * @generated from field: string eq = 2;
+     */
+    value: string;
+    case: "eq";
+  } | {
+    /**
+     * The answer is one of these values. Choices, texts and numbers.
+     *
+     * @generated from field: headlessforms.v1.AnswerValues in = 3;
+     */
+    value: AnswerValues;
+    case: "in";
+  } | {
+    /**
+     * The answer is this value or greater: numbers; or later: times.
+     *
+     * @generated from field: string gte = 4;
+     */
+    value: string;
+    case: "gte";
+  } | {
+    /**
+     * The answer is this value or less: numbers; or earlier: times.
+     *
+     * @generated from field: string lte = 5;
+     */
+    value: string;
+    case: "lte";
+  } | {
+    /**
+     * The answer has this text in it, in any case: texts. One of the chosen options is this value: fields with
+     * several choices.
+     *
+     * @generated from field: string contains = 6;
+     */
+    value: string;
+    case: "contains";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message headlessforms.v1.AnswerFilter.
+ * Use `create(AnswerFilterSchema)` to create a new message.
+ */
+export declare const AnswerFilterSchema: GenMessage<AnswerFilter>;
+
+/**
+ * Values of an answer.
+ *
+ * @generated from message headlessforms.v1.AnswerValues
+ */
+export declare type AnswerValues = Message<"headlessforms.v1.AnswerValues"> & {
+  /**
+   * 1 to 20 values.
+   *
+   * @generated from field: repeated string values = 1;
+   */
+  values: string[];
+};
+
+/**
+ * Describes the message headlessforms.v1.AnswerValues.
+ * Use `create(AnswerValuesSchema)` to create a new message.
+ */
+export declare const AnswerValuesSchema: GenMessage<AnswerValues>;
 
 /**
  * The response message for `ListSubmissions`.
@@ -536,6 +641,23 @@ export declare type ListSubmissionsResponse = Message<"headlessforms.v1.ListSubm
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * How many submissions fit, over all pages. Unset unless `include_total` is, and where there are too many to go
+   * through in one call.
+   *
+   * @generated from field: optional int64 total_size = 3;
+   */
+  totalSize?: bigint | undefined;
+
+  /**
+   * Set if the call has stopped before it found a whole page, since it went through as many submissions, or took as
+   * long, as one call may: all that were accepted at or after this time have been searched. Go on with
+   * `next_page_token`.
+   *
+   * @generated from field: google.protobuf.Timestamp searched_until = 4;
+   */
+  searchedUntil?: Timestamp | undefined;
 };
 
 /**

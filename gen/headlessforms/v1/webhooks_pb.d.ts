@@ -616,6 +616,14 @@ export declare type RotateWebhookSecretRequest = Message<"headlessforms.v1.Rotat
    * @generated from field: google.protobuf.Duration effective_in = 2;
    */
   effectiveIn?: Duration | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again, its secret included.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -678,6 +686,14 @@ export declare type TestWebhookRequest = Message<"headlessforms.v1.TestWebhookRe
    * @generated from field: string form_id = 2;
    */
   formId: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -856,6 +872,14 @@ export declare type ReplayDeliveryRequest = Message<"headlessforms.v1.ReplayDeli
    * @generated from field: string delivery_id = 1;
    */
   deliveryId: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 2;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -917,6 +941,14 @@ export declare type ReplayDeliveriesRequest = Message<"headlessforms.v1.ReplayDe
    * @generated from field: string form_id = 4;
    */
   formId: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the first reply again.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
 };
 
 /**

@@ -54,13 +54,16 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
  */
 export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   CreateFormRequest: { none: 'idempotencyKey key managedBy' },
-  ActivateFormRequest: { none: 'formId activationToken email' },
+  ActivateFormRequest: { none: 'formId activationToken email idempotencyKey' },
   PublishFormVersionRequest: { none: 'formId idempotencyKey expectedVersionId allowBreaking' },
-  ApplyFormRequest: { ownership: 'owner', none: 'key managedBy expectedVersionId allowBreaking' },
+  ApplyFormRequest: {
+    ownership: 'owner',
+    none: 'key managedBy expectedVersionId allowBreaking idempotencyKey',
+  },
   UpdateFormRequest: { none: 'formId key managedBy' },
   ArchiveFormRequest: { none: 'formId' },
   DeleteFormRequest: { none: 'formId' },
-  ChangeFormOwnerRequest: { none: 'formId', ownership: 'email' },
+  ChangeFormOwnerRequest: { none: 'formId idempotencyKey', ownership: 'email' },
 
   FormDefinition: { none: 'name slug description' },
   DeliveryTarget: {},
@@ -110,10 +113,12 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   SessionRespondent: { none: 'email' },
   SessionContext: { none: 'title text' },
   ContextItem: { none: 'label value kind' },
-  DeclineSessionRequest: { none: 'sessionId reason' },
-  UpdateSessionRequest: { none: 'sessionId expiresIn extendBy prefill metadata answers' },
+  DeclineSessionRequest: { none: 'sessionId reason idempotencyKey' },
+  UpdateSessionRequest: {
+    none: 'sessionId expiresIn extendBy expireTime prefill metadata answers idempotencyKey',
+  },
   CancelSessionRequest: { none: 'sessionId' },
-  SubmitSessionRequest: { none: 'sessionId answers answeredBy' },
+  SubmitSessionRequest: { none: 'sessionId answers answeredBy idempotencyKey' },
 
   CreateWebhookRequest: {
     destination: 'url events formId secret',
@@ -121,11 +126,11 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   },
   UpdateWebhookRequest: { destination: 'url events active', none: 'webhookId traceparent template' },
   DeleteWebhookRequest: { none: 'webhookId' },
-  RotateWebhookSecretRequest: { destination: 'webhookId', none: 'effectiveIn' },
-  TestWebhookRequest: { none: 'webhookId formId' },
+  RotateWebhookSecretRequest: { destination: 'webhookId', none: 'effectiveIn idempotencyKey' },
+  TestWebhookRequest: { none: 'webhookId formId idempotencyKey' },
   // They go where they went.
-  ReplayDeliveryRequest: { none: 'deliveryId' },
-  ReplayDeliveriesRequest: { none: 'webhookId createdAfter createdBefore formId' },
+  ReplayDeliveryRequest: { none: 'deliveryId idempotencyKey' },
+  ReplayDeliveriesRequest: { none: 'webhookId createdAfter createdBefore formId idempotencyKey' },
 
   // No scope more than its maker has, no other project and no day longer.
   CreateKeyRequest: { scopes: 'scopes project expiresIn', none: 'name idempotencyKey' },
@@ -137,7 +142,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
     none: 'sessionId formId goal goalPage page shown honeypot issueToken crossSite declineReason browser',
   },
   // The code proves the right to the page, in the browser that asked for it.
-  SendRespondentCodeRequest: { none: 'sessionId formId email browser crossSite' },
+  SendRespondentCodeRequest: { none: 'sessionId formId email browser crossSite idempotencyKey' },
   GiveRespondentCodeRequest: { none: 'sessionId formId code browser crossSite' },
   SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl errorUrl' },
   Input: { none: 'name values' },
@@ -150,18 +155,18 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   FollowMailLinkRequest: { destination: 'keepRecipients', none: 'token stopScope' },
   StartMailRequest: { none: 'token' },
 
-  RequestSignInRequest: { none: 'email deviceToken browser' },
-  SignInRequest: { none: 'token browser stay formerSessionToken' },
+  RequestSignInRequest: { none: 'email deviceToken browser idempotencyKey' },
+  SignInRequest: { none: 'token browser stay formerSessionToken idempotencyKey' },
   SignOutRequest: { none: 'everywhere' },
   EndOwnerSessionRequest: { none: 'sessionId' },
   ConfirmOwnedFormRequest: { none: 'formId' },
   CloseOwnedFormRequest: { none: 'formId' },
   ReopenOwnedFormRequest: { none: 'formId' },
   SetOwnedFormMailsRequest: { none: 'formId stopped' },
-  AddFormRecipientRequest: { destination: 'email', none: 'formId' },
+  AddFormRecipientRequest: { destination: 'email', none: 'formId idempotencyKey' },
   RemoveFormRecipientRequest: { none: 'formId email' },
-  OfferOwnedFormRequest: { ownership: 'email', none: 'formId' },
-  ReplayOwnedDeliveryRequest: { none: 'submissionId deliveryId' },
+  OfferOwnedFormRequest: { ownership: 'email', none: 'formId idempotencyKey' },
+  ReplayOwnedDeliveryRequest: { none: 'submissionId deliveryId idempotencyKey' },
   DeleteOwnedSubmissionRequest: { none: 'submissionId' },
 };
 

@@ -804,6 +804,14 @@ export declare type SendRespondentCodeRequest = Message<"headlessforms.internal.
    * @generated from field: bool cross_site = 5;
    */
   crossSite: boolean;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same content mails one
+   * code.
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**
