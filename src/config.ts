@@ -204,7 +204,12 @@ const table = z.object({
     urlOf(['smtp:', 'smtps:'], 'expected smtp://user:password@host:port or smtps://…'),
   ),
   mailFrom: setting('MAIL_FROM', 'the sender of mails', 'forms@localhost.localdomain', address),
-  operatorEmail: optional('OPERATOR_EMAIL', 'who gets submissions to the demo form', '`MAIL_FROM`', address),
+  operatorEmail: optional(
+    'OPERATOR_EMAIL',
+    'who gets submissions to the demo form and, if it is set, is told of webhooks that fail',
+    '`MAIL_FROM`',
+    address,
+  ),
   requireApiKey: setting(
     'REQUIRE_API_KEY',
     "`false`: the contract's management routes answer without a key, but for reading submissions",

@@ -8,7 +8,9 @@ import {
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { RefusedError, reasonOf } from './terminal.ts';
+import { sampleEvent, sampleNames } from '../domain/events/samples.ts';
+import { nearestName } from '../domain/text/nearest-name.ts';
+import { RefusedError, reasonOf, UsageError } from './terminal.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
@@ -57,7 +59,10 @@ const PAUSE_MS = 1_000;
 const TIMEOUT_MS = 10_000;
 
 /** Posts an event, and returns what came of it in words. */
-async function post({ id, body }: Event, { forward, secret, now, signal }: ListenOptions): Promise<string> {
+async function post(
+  { id, body }: Pick<Event, 'id' | 'body'>,
+  { forward, secret, now, signal }: PostOptions,
+): Promise<string> {
   const startedAt = now();
   const deadline = AbortSignal.timeout(TIMEOUT_MS);
   try {
@@ -121,6 +126,30 @@ export type ListenOptions = {
   now: () => number;
   print: (line: string) => void;
 };
+
+/**
+ * Posts a made-up event to an address, signed as a webhook's, and prints what came of it. Asks no service for anything.
+ *
+ * Throws `UsageError` for an event that is never sent, and `RefusedError` unless the receiver answers 2xx.
+ */
+export async function trigger(name: string, options: TriggerOptions): Promise<void> {
+  const { secret, now, print } = options;
+  const event = sampleEvent(name, now());
+  if (event === undefined) {
+    const nearest = nearestName(name, sampleNames);
+    const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+    throw new UsageError(`Unknown event: ${name}.${hint} There are ${sampleNames.join(', ')}.`);
+  }
+  print(`Signing with ${secret}`);
+  const outcome = await post(event, { ...options, signal: new AbortController().signal });
+  const line = `${name}  ${event.id}  ${outcome}`;
+  if (!outcome.startsWith('2')) throw new RefusedError(line);
+  print(line);
+}
+
+type PostOptions = Pick<ListenOptions, 'forward' | 'secret' | 'now' | 'signal'>;
+
+type TriggerOptions = Omit<PostOptions, 'signal'> & { print: (line: string) => void };
 
 /** Sends deliveries again: those that are named, and all failed ones of the webhooks, and mails of the forms, that are. */
 export async function replay({ transport, ids, key, print }: ReplayOptions): Promise<void> {

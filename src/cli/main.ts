@@ -1,10 +1,11 @@
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
-import { listen, replay } from './deliveries.ts';
+import { listen, replay, trigger } from './deliveries.ts';
 import { bridgeMcp } from './mcp.ts';
 import { type Commands, RefusedError, readCommand, UsageError } from './terminal.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]
+       npm run cli -- trigger EVENT --forward URL [--secret TEXT]
        npm run cli -- replay ID… [--server URL] [--key KEY]
        npm run cli -- mcp [--server URL] [--key KEY]
        npm run cli -- forms plan DIR [--prune] [--json] [--managed-by NAME]
@@ -34,6 +35,9 @@ so that a receiver can be developed without a public endpoint.
   --server URL    the service (default: http://localhost:8080)
   --key KEY       an API key with the scope webhooks:write (default: the variable KEY)
   --secret TEXT   what to sign with (default: a new secret, printed at the start)
+
+trigger posts one made-up event, such as submission.created, in the same way; no service needs to run. It ends with 1
+unless the receiver answers 2xx.
 
 replay sends deliveries again: the ones named by dlv_…, all failed ones of a webhook (wh_…), or the failed emails
 of a form's submissions (form_…). The key needs the scope webhooks:write.
@@ -100,6 +104,16 @@ const commands: Commands<typeof options> = {
       const target = { ...transportTo(service), forward: httpUrl('--forward', forward), form, secret };
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
       await listen({ ...target, signal: stop.signal, now: Date.now, print });
+    },
+  },
+  trigger: {
+    takes: ['forward', 'secret', 'server', 'key'],
+    needs: 1,
+    missing: 'Missing EVENT, such as submission.created',
+    async run({ forward, secret = newWebhookSecret() }, event = '') {
+      if (forward === undefined) throw new UsageError('--forward is missing: where is the event to go?');
+      if (secret === '') throw new UsageError('--secret: Expected a text');
+      await trigger(event, { forward: httpUrl('--forward', forward), secret, now: Date.now, print });
     },
   },
   replay: {

@@ -198,6 +198,7 @@ const webhooks: MethodTable<typeof WebhooksService> = {
     audit: changes('webhook.deleted'),
     stores: 'nothing',
   },
+  getWebhookPublicKey: { ...openRead, audit: changesNothing },
   rotateWebhookSecret: { ...needs('webhooks:write'), audit: changes('webhook.secret_rotated') },
   testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested') },
   listDeliveries: { ...mayOpen('webhooks:read', reads), audit: notes('delivery.listed') },

@@ -1,9 +1,18 @@
+import { fromJson } from '@bufbuild/protobuf';
+import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { type WebhookEvent, WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
+import {
+  type WebhookEvent,
+  type WebhookFilter,
+  WebhookSchema,
+  WebhooksService,
+} from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { webhookHeaderLimits } from '../domain/delivery/webhook-headers.ts';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
+import { sendJson } from '../http/reply.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
-import { listRoute, type Route, route, tagged } from './route.ts';
+import { customRoute, listRoute, type Route, route, tagged } from './route.ts';
 import {
   idempotencyKey,
   idempotencyKeyOf,
@@ -29,6 +38,32 @@ const traceparent = z
   .exactOptional()
   .describe('Whether deliveries have a `traceparent` header, where the service records traces.');
 
+const headers = z
+  .record(z.string(), z.string())
+  .describe(
+    `Headers of its deliveries, at most ${webhookHeaderLimits.count} and ${webhookHeaderLimits.bytes} bytes. Stored encrypted, and sent to the origin of \`url\` alone.`,
+  );
+
+const filter = z
+  .strictObject({
+    source: z.string().min(1).exactOptional().describe('Only submissions with this source.'),
+    field_id: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .describe('Only those whose answer to this field is `value`, or has it.'),
+    value: z.union([z.string(), z.number(), z.boolean()]).exactOptional(),
+  })
+  .meta({
+    id: 'WebhookFilter',
+    description: 'Which submissions it receives. Other events are not filtered.',
+  });
+
+const ed25519 = z
+  .boolean()
+  .exactOptional()
+  .describe('Whether `webhook-signature` has a `v1a` signature (Ed25519), too.');
+
 const createWebhookBody = z
   .strictObject({
     url,
@@ -37,6 +72,9 @@ const createWebhookBody = z
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
     traceparent,
     template: template.exactOptional(),
+    headers: headers.exactOptional(),
+    filter: filter.exactOptional(),
+    ed25519,
   })
   .meta({ id: 'CreateWebhookInput' });
 
@@ -47,6 +85,9 @@ const updateWebhookBody = z
     active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
     traceparent,
     template: template.nullable().exactOptional().describe('null removes it.'),
+    headers: headers.nullable().exactOptional().describe('In place of all before; null removes them.'),
+    filter: filter.nullable().exactOptional().describe('null removes it.'),
+    ed25519,
   })
   .meta({ id: 'UpdateWebhookInput' });
 
@@ -72,9 +113,30 @@ const webhook = shape(WebhookSchema, 'Webhook', {
   disabled_reason: z.string().nullable(),
   traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
   template: template.exactOptional().describe('Only if it has one.'),
+  secret_format: z
+    .enum(['whsec', 'raw'])
+    .describe(
+      'How libraries of Standard Webhooks read the secret: as `whsec_` and base64, or as the key itself.',
+    ),
+  header_names: from(
+    ({ headerNames }) => (headerNames.length === 0 ? undefined : headerNames),
+    z.array(z.string()).exactOptional().describe('Only if it has headers; their values are never shown.'),
+  ),
+  filter: from(
+    ({ filter: of }) => of && filterReply(of),
+    filter.exactOptional().describe('Only if it has one.'),
+  ),
+  public_key: z
+    .string()
+    .exactOptional()
+    .describe('`whpk_…`, by which `v1a` signatures are checked. Only if it has these.'),
 });
 
 const webhookReply = z.object({ webhook: webhook.schema });
+
+const publicKeyReply = z.object({
+  public_key: z.string().describe('`whpk_` and the 32 bytes of the Ed25519 key in base64.'),
+});
 
 const webhookCreatedReply = z.object({
   webhook: webhook.schema,
@@ -96,6 +158,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
       formId: body.form_id ?? '',
       traceparent: body.traceparent ?? false,
       ...(body.template !== undefined && { template: body.template }),
+      ...requested(body),
       idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
@@ -130,14 +193,24 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     summary: 'Change a webhook, or turn it off or on again',
     body: updateWebhookBody,
     bodyOptional: true,
-    input: ({ id, body: { template: given, ...body } }) => ({
+    input: ({ id, body: { template: given, headers, filter, ...body } }) => ({
       ...body,
+      ...requested({ headers, filter, ed25519: body.ed25519 }),
       webhookId: id,
       events: eventsOf(body.events),
       ...(given !== undefined && { template: given ?? {} }),
     }),
     reply: webhookReply,
     answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
+  }),
+  customRoute('get', '/.well-known/webhooks/:id', rpcs.getWebhookPublicKey, {
+    summary: 'Read the key that checks a webhook’s `v1a` signatures',
+    reply: publicKeyReply,
+    async handle(context) {
+      const { publicKey } = await context.call(rpcs.getWebhookPublicKey, { webhookId: context.id });
+      context.response.setHeader('cache-control', 'public, max-age=300');
+      sendJson(context.response, 200, { public_key: publicKey } satisfies z.input<typeof publicKeyReply>);
+    },
   }),
   route('post', '/v1/webhooks/:id/rotate-secret', rpcs.rotateWebhookSecret, {
     summary: 'Make a new signing secret',
@@ -152,6 +225,37 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     }),
   }),
 ]);
+
+/** What else a body asks for, as messages have it. Null removes it. */
+function requested({ headers, filter, ed25519 }: Asked) {
+  return {
+    ...(headers !== undefined && { headers: { values: headers ?? {} } }),
+    ...(filter !== undefined && {
+      filter: {
+        source: filter?.source ?? '',
+        fieldId: filter?.field_id ?? '',
+        ...(filter?.value !== undefined && { value: fromJson(ValueSchema, filter.value) }),
+      },
+    }),
+    ...(ed25519 !== undefined && { ed25519 }),
+  };
+}
+
+function filterReply({ source, fieldId, value }: WebhookFilter): z.output<typeof filter> {
+  const kind = value?.kind;
+  const isPlain = kind?.case === 'stringValue' || kind?.case === 'numberValue' || kind?.case === 'boolValue';
+  return {
+    ...(source !== '' && { source }),
+    ...(fieldId !== '' && { field_id: fieldId }),
+    ...(isPlain && { value: kind.value }),
+  };
+}
+
+type Asked = {
+  headers?: z.output<typeof headers> | null | undefined;
+  filter?: z.output<typeof filter> | null | undefined;
+  ed25519?: boolean | undefined;
+};
 
 /** The event types of a body, as messages have them. */
 function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {

@@ -5,7 +5,7 @@ import { findFact, InstallationEntity, SECRET_KEY_CHECK } from './installation.t
 
 /** The columns that hold sealed secrets, by table. */
 const columnsOf = {
-  webhooks: ['secret', 'next_secret', 'previous_secret'],
+  webhooks: ['secret', 'next_secret', 'previous_secret', 'headers', 'signing_key'],
   forms: ['draft_secret'],
   idempotency_keys: ['secret'],
   sessions: ['callback_secret'],
@@ -19,7 +19,7 @@ export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idemp
  * after the id `after`. Called in a transaction. Any number of processes may do so at once:
  * what one has sealed, the others skip.
  *
- * A group is bounded in bytes by its count: a secret has 256 characters at most.
+ * A group is bounded in bytes by its count: what is sealed has a few thousand characters at most.
  */
 export async function resealGroup(
   tx: Queries,

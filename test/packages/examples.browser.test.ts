@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { type InstalledPackage, installPackage } from './installed.ts';
+import { bundle, serveScript } from './site.ts';
 
 const fields = [
   { id: 'email', type: 'email', label: 'Email', required: true },
@@ -43,7 +41,8 @@ describe.skipIf(noBrowser)('a page of another origin, with the package from its 
     ['examples/react', 'main.tsx'],
   ])('%s shows a form step by step, says what is wrong, keeps a draft, and submits', async (folder, main) => {
     await installed.copy(folder);
-    await using site = await serve(installed.folder, await bundle(join(installed.folder, main)));
+    const html = await readFile(join(installed.folder, 'index.html'), 'utf8');
+    await using site = await serveScript(await bundle(join(installed.folder, main)), html);
     const settings = { allowedOrigins: [site.origin], successMessage: 'See you!', locale: 'en' };
     const { id } = await service.givenPublishedForm({ fields, settings });
     const before = await service.countSubmissions();
@@ -83,49 +82,68 @@ describe.skipIf(noBrowser)('a page of another origin, with the package from its 
     await browser.expectNoProblems();
   });
 
-  it('the README’s lines read a form, submit and name what is refused', async () => {
-    const { id } = await service.givenPublishedForm();
-    const readme = await readFile(join(import.meta.dirname, '../../packages/client/README.md'), 'utf8');
-    const lines = /```js\n([\s\S]*?)```/.exec(readme)?.[1] ?? '';
-    const script = lines.replace('http://localhost:8080', service.url).replace('formId', JSON.stringify(id));
-    const path = await installed.write('readme.js', script);
-    await using site = await serve(installed.folder, await bundle(path));
+  it('uploads a file, forgets a draft, and speaks the reader’s language as the service does', async () => {
+    const all = [...fields.slice(0, 1), { id: 'cv', type: 'file', label: 'CV', accept: ['text/plain'] }];
+    const { id } = await service.givenPublishedForm({ fields: all });
+    const script = `import { createForm, readForm } from 'PACKAGE/form';
+      window.begin = async (languages) => {
+        const options = { service: ${JSON.stringify(service.url)}, ...(languages && { languages }) };
+        const form = createForm(await readForm(options.service, ${JSON.stringify(id)}), options);
+        await form.ready;
+        window.form = form;
+      };
+      window.errors = () => form.state.fields.flatMap(({ error }) => error ?? []);`;
+    await using site = await serveScript(await bundle(await installed.write('whole.js', script)));
+    const page = await browser.open(`${site.origin}/`, { locale: 'fr-FR' });
+    const run = async (text: string): Promise<unknown> => page.evaluate(`(async () => { ${text} })()`);
+    const serverSays = async (language: string) => {
+      const options = { key: null, headers: { 'accept-language': language } };
+      const body = { answers: { email: 'ada' } };
+      const reply = await service.post(`/api/forms/${id}/submissions?check=true`, body, options);
+      return reply.json.error.details.map(({ message }: { message: string }) => message);
+    };
 
-    const page = await browser.open(`${site.origin}/readme`);
-    const said: string[] = [];
-    page.on('console', (message) => said.push(message.text()));
-    await page.reload();
-    await until(() => said.some((line) => line.startsWith('sub_')));
+    const said: Record<string, unknown> = {};
+    for (const language of ['de', 'ja', 'ar', 'pt-BR', 'xx']) {
+      await run(`await begin([${JSON.stringify(language)}]); form.set('email', 'ada'); await form.check();`);
+      said[language] = await run('return errors()');
+    }
+    await run(`await begin(); form.set('email', 'ada'); await form.check();`);
+    said.browser = await run('return errors()');
 
-    expect(said.slice(0, 2)).toEqual(['email: Email', 'message: Message']);
+    const draft = await run(`form.set('email', 'ada@example.com');
+      await form.upload('cv', new File(['Hello'], 'cv.txt', { type: 'text/plain' }));
+      await begin();
+      return form.state.values;`);
+    const afterReset = await run(`form.reset();
+      const { values, status } = form.state;
+      const stored = Object.keys(sessionStorage).length;
+      await begin();
+      return [values, status, stored, form.state.values];`);
+    const refused = await run(`return form.upload('cv', new File(['x'], 'x.png', { type: 'image/png' }))
+      .then(() => 'taken', ({ name }) => name);`);
+    const sent = await run(`form.set('email', 'ada@example.com');
+      await form.upload('cv', new File(['Hello'], 'cv.txt', { type: 'text/plain' }));
+      const first = await form.submit() && form.state.submissionId;
+      form.reset();
+      form.set('email', 'ada@example.com');
+      const second = await form.submit() && form.state.submissionId;
+      return [first, second];`);
+
+    for (const language of ['de', 'ja', 'ar', 'pt-BR']) {
+      expect(said[language], language).toEqual(await serverSays(language));
+      expect(said[language], language).not.toEqual(said.xx);
+    }
+    expect(said.browser).toEqual(await serverSays('fr-FR'));
+    expect(said.xx).toEqual(['Enter an email address, like name@example.com.']);
+    expect(draft).toEqual({ email: 'ada@example.com', cv: { upload_id: expect.stringMatching(/^upl_/) } });
+    expect(afterReset).toEqual([{}, 'editing', 0, {}]);
+    expect(refused).toBe('ServiceError');
+    const [first, second] = sent as string[];
+    const answers = async (of: string | undefined) =>
+      (await service.get(`/v1/submissions/${of}`)).json.submission.answers;
+    expect(await answers(first)).toMatchObject({ email: 'ada@example.com', cv: { filename: 'cv.txt' } });
+    expect(await answers(second)).toEqual({ email: 'ada@example.com' });
     await browser.expectNoProblems();
   });
 });
-
-async function bundle(input: string): Promise<string> {
-  const define = { 'process.env.NODE_ENV': '"production"' };
-  const built = await rolldown({ input, platform: 'browser', transform: { define }, logLevel: 'silent' });
-  const { output } = await built.generate({ format: 'esm', codeSplitting: false });
-  await built.close();
-  return output[0].code;
-}
-
-/** Serves a page and its script at an origin of their own. */
-async function serve(folder: string, script: string) {
-  const page = await readFile(join(folder, 'index.html')).catch(() => '');
-  const server = createServer(({ url = '' }, response) => {
-    const isScript = url === '/main.bundle.js';
-    const isReadme = url === '/readme';
-    response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html; charset=utf-8');
-    const own = '<!doctype html><title>Page</title><script type="module" src="main.bundle.js"></script>';
-    response.end(isScript ? script : isReadme ? own : page);
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
-}

@@ -43,6 +43,7 @@ describe.each(engines)('the rows of webhooks on %s', (engine) => {
         created_at: anIsoTime,
         disabled_at: null,
         disabled_reason: null,
+        secret_format: 'whsec',
       },
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
     });

@@ -41,6 +41,15 @@ export async function makeRows({
   for (const path of ['later', 'gone']) {
     await call('POST', '/v1/webhooks', { url: `${receiver.url}/${path}`, events, secret: WEBHOOK_SECRET });
   }
+  // Versions before headers, filters and Ed25519 refuse it.
+  await call('POST', '/v1/webhooks', {
+    url: `${receiver.url}/ok`,
+    events,
+    secret: WEBHOOK_SECRET,
+    headers: { Authorization: 'Bearer of-the-receiver' },
+    filter: { source: 'api', field_id: 'email', value: 'answer-1@example.com' },
+    ed25519: true,
+  }).catch(() => undefined);
   for (const address of ['owner@example.com', 'second@example.com']) {
     await post(await linkIn(address, /http\S+\/mail\/\S+/), {});
   }

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { Submission } from "./submissions_pb.js";
 import type { Session } from "./sessions_pb.js";
 
@@ -91,6 +91,34 @@ export declare type Webhook = Message<"headlessforms.v1.Webhook"> & {
    * @generated from field: google.protobuf.Struct template = 40;
    */
   template?: JsonObject | undefined;
+
+  /**
+   * How libraries of Standard Webhooks read its signing secret.
+   *
+   * @generated from field: headlessforms.v1.SecretFormat secret_format = 41;
+   */
+  secretFormat: SecretFormat;
+
+  /**
+   * The names of the headers that its deliveries have besides the service's own. Their values are never shown.
+   *
+   * @generated from field: repeated string header_names = 42;
+   */
+  headerNames: string[];
+
+  /**
+   * Which submissions it receives; unset: all.
+   *
+   * @generated from field: headlessforms.v1.WebhookFilter filter = 43;
+   */
+  filter?: WebhookFilter | undefined;
+
+  /**
+   * `whpk_…`, by which its `v1a` signatures are checked; empty unless it has these.
+   *
+   * @generated from field: string public_key = 44;
+   */
+  publicKey: string;
 };
 
 /**
@@ -98,6 +126,62 @@ export declare type Webhook = Message<"headlessforms.v1.Webhook"> & {
  * Use `create(WebhookSchema)` to create a new message.
  */
 export declare const WebhookSchema: GenMessage<Webhook>;
+
+/**
+ * Headers of a webhook's deliveries besides the service's own.
+ *
+ * @generated from message headlessforms.v1.WebhookHeaders
+ */
+export declare type WebhookHeaders = Message<"headlessforms.v1.WebhookHeaders"> & {
+  /**
+   * Values by name. At most 10 headers and 4,096 bytes in all. Values are visible ASCII characters, spaces and tabs. None
+   * that the service sets, none that HTTP reserves for a connection, and none that begins with `webhook-` or
+   * `x-service-`.
+   *
+   * @generated from field: map<string, string> values = 1;
+   */
+  values: { [key: string]: string };
+};
+
+/**
+ * Describes the message headlessforms.v1.WebhookHeaders.
+ * Use `create(WebhookHeadersSchema)` to create a new message.
+ */
+export declare const WebhookHeadersSchema: GenMessage<WebhookHeaders>;
+
+/**
+ * Which submissions a webhook receives. Other events are not filtered.
+ *
+ * @generated from message headlessforms.v1.WebhookFilter
+ */
+export declare type WebhookFilter = Message<"headlessforms.v1.WebhookFilter"> & {
+  /**
+   * Only submissions with this `source`; empty: with any.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * Only submissions whose answer to this field is `value`, or holds it if the answer is a list. Empty: with any answers.
+   *
+   * @generated from field: string field_id = 2;
+   */
+  fieldId: string;
+
+  /**
+   * A text, a number or a boolean. Required with `field_id`.
+   *
+   * @generated from field: google.protobuf.Value value = 3;
+   */
+  value?: Value | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.WebhookFilter.
+ * Use `create(WebhookFilterSchema)` to create a new message.
+ */
+export declare const WebhookFilterSchema: GenMessage<WebhookFilter>;
 
 /**
  * One event on its way to one receiver.
@@ -354,6 +438,27 @@ export declare type CreateWebhookRequest = Message<"headlessforms.v1.CreateWebho
    * @generated from field: google.protobuf.Struct template = 40;
    */
   template?: JsonObject | undefined;
+
+  /**
+   * Headers of its deliveries. They are stored encrypted, and sent to the origin of `url` alone.
+   *
+   * @generated from field: headlessforms.v1.WebhookHeaders headers = 41;
+   */
+  headers?: WebhookHeaders | undefined;
+
+  /**
+   * Which submissions it receives; unset: all.
+   *
+   * @generated from field: headlessforms.v1.WebhookFilter filter = 42;
+   */
+  filter?: WebhookFilter | undefined;
+
+  /**
+   * Whether its deliveries have an Ed25519 signature (`v1a` of Standard Webhooks) in `webhook-signature`, too.
+   *
+   * @generated from field: bool ed25519 = 43;
+   */
+  ed25519: boolean;
 };
 
 /**
@@ -534,6 +639,28 @@ export declare type UpdateWebhookRequest = Message<"headlessforms.v1.UpdateWebho
    * @generated from field: google.protobuf.Struct template = 40;
    */
   template?: JsonObject | undefined;
+
+  /**
+   * The headers from now on, in place of all before; an empty message: none. Required if the webhook has headers and `url`
+   * has another origin.
+   *
+   * @generated from field: headlessforms.v1.WebhookHeaders headers = 41;
+   */
+  headers?: WebhookHeaders | undefined;
+
+  /**
+   * Which submissions to receive from now on; an empty message: all.
+   *
+   * @generated from field: headlessforms.v1.WebhookFilter filter = 42;
+   */
+  filter?: WebhookFilter | undefined;
+
+  /**
+   * Whether its deliveries have an Ed25519 signature, too. Turned off and on again, the webhook has another key.
+   *
+   * @generated from field: optional bool ed25519 = 43;
+   */
+  ed25519?: boolean | undefined;
 };
 
 /**
@@ -665,6 +792,46 @@ export declare type RotateWebhookSecretResponse = Message<"headlessforms.v1.Rota
  * Use `create(RotateWebhookSecretResponseSchema)` to create a new message.
  */
 export declare const RotateWebhookSecretResponseSchema: GenMessage<RotateWebhookSecretResponse>;
+
+/**
+ * The request message for `GetWebhookPublicKey`.
+ *
+ * @generated from message headlessforms.v1.GetWebhookPublicKeyRequest
+ */
+export declare type GetWebhookPublicKeyRequest = Message<"headlessforms.v1.GetWebhookPublicKeyRequest"> & {
+  /**
+   * Required. The webhook.
+   *
+   * @generated from field: string webhook_id = 1;
+   */
+  webhookId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetWebhookPublicKeyRequest.
+ * Use `create(GetWebhookPublicKeyRequestSchema)` to create a new message.
+ */
+export declare const GetWebhookPublicKeyRequestSchema: GenMessage<GetWebhookPublicKeyRequest>;
+
+/**
+ * The response message for `GetWebhookPublicKey`.
+ *
+ * @generated from message headlessforms.v1.GetWebhookPublicKeyResponse
+ */
+export declare type GetWebhookPublicKeyResponse = Message<"headlessforms.v1.GetWebhookPublicKeyResponse"> & {
+  /**
+   * `whpk_` and the 32 bytes of the Ed25519 key in base64.
+   *
+   * @generated from field: string public_key = 1;
+   */
+  publicKey: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetWebhookPublicKeyResponse.
+ * Use `create(GetWebhookPublicKeyResponseSchema)` to create a new message.
+ */
+export declare const GetWebhookPublicKeyResponseSchema: GenMessage<GetWebhookPublicKeyResponse>;
 
 /**
  * The request message for `TestWebhook`.
@@ -1226,6 +1393,39 @@ export declare type DeletedSubmission = Message<"headlessforms.v1.DeletedSubmiss
 export declare const DeletedSubmissionSchema: GenMessage<DeletedSubmission>;
 
 /**
+ * How a signing secret is written.
+ *
+ * @generated from enum headlessforms.v1.SecretFormat
+ */
+export enum SecretFormat {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: SECRET_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * `whsec_` and the key in base64.
+   *
+   * @generated from enum value: SECRET_FORMAT_WHSEC = 1;
+   */
+  WHSEC = 1,
+
+  /**
+   * Any other text, which is the key itself.
+   *
+   * @generated from enum value: SECRET_FORMAT_RAW = 2;
+   */
+  RAW = 2,
+}
+
+/**
+ * Describes the enum headlessforms.v1.SecretFormat.
+ */
+export declare const SecretFormatSchema: GenEnum<SecretFormat>;
+
+/**
  * What a webhook can receive.
  *
  * @generated from enum headlessforms.v1.WebhookEvent
@@ -1467,6 +1667,20 @@ export enum MailKind {
    * @generated from enum value: MAIL_KIND_RESPONDENT_CODE = 12;
    */
   RESPONDENT_CODE = 12,
+
+  /**
+   * Tells an owner or the operator that a webhook has begun to fail.
+   *
+   * @generated from enum value: MAIL_KIND_WEBHOOK_FAILING = 13;
+   */
+  WEBHOOK_FAILING = 13,
+
+  /**
+   * Tells them that it works again.
+   *
+   * @generated from enum value: MAIL_KIND_WEBHOOK_WORKING = 14;
+   */
+  WEBHOOK_WORKING = 14,
 }
 
 /**
@@ -1623,6 +1837,18 @@ export declare const WebhooksService: GenService<{
     methodKind: "unary";
     input: typeof RotateWebhookSecretRequestSchema;
     output: typeof RotateWebhookSecretResponseSchema;
+  },
+  /**
+   * Reads the key by which receivers check a webhook's `v1a` signatures. No key needed.
+   *
+   * Fails with `NOT_FOUND` unless the webhook asks for these signatures.
+   *
+   * @generated from rpc headlessforms.v1.WebhooksService.GetWebhookPublicKey
+   */
+  getWebhookPublicKey: {
+    methodKind: "unary";
+    input: typeof GetWebhookPublicKeyRequestSchema;
+    output: typeof GetWebhookPublicKeyResponseSchema;
   },
   /**
    * Sends a signed `webhook.test` event with made-up answers. Scope `webhooks:write`.

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import type { MailKind } from '../../domain/delivery/mails.ts';
-import { addressesOf } from '../../domain/events/bodies.ts';
+import { addressesOf, webhookIn } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, isKeyless, newId, smallestIdAt } from '../../domain/ids.ts';
 import { isDataError, splitBatch } from '../../store/database/faults.ts';
@@ -11,6 +11,7 @@ import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
+import { listOwners } from '../../store/owners/owners.ts';
 import { MakingFailed, making, type QueuedMail } from '../mail/compose.ts';
 import { isOwnerConfirmed, recipientsOf } from '../mail/recipients.ts';
 import { autoresponseAddress } from '../mail/submission-mails.ts';
@@ -109,12 +110,13 @@ function firstOncePerDay(mails: NewMail[]): NewMail[] {
 /** The mails that an event causes: to whom which kind goes. They are written when they are sent. */
 function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   const form = context.forms.get(event.formId);
-  if (form === undefined) return [];
-  return wantedBy(options, event, form, context).map(({ kind, to, isOnceADay = false, ...facts }) => ({
+  const wanted =
+    aboutWebhook(options, event, context) ?? (form ? wantedBy(options, event, form, context) : []);
+  return wanted.map(({ kind, to, formId = event.formId, isOnceADay = false, ...facts }) => ({
     id: newId('dlv', options.now()),
     eventId: event.id,
     projectId: event.projectId,
-    formId: event.formId,
+    formId,
     keyless: isKeyless(form),
     kind,
     receiver: addressKey(to),
@@ -123,6 +125,26 @@ function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutCon
     // By whichever of the mailbox's addresses.
     ...(isOnceADay && { oncePerDay: mailboxOf(to) }),
   }));
+}
+
+/** To the operator, for whom no form is named, and to whom a webhook that is turned off is reported. */
+function aboutWebhook(
+  { settings: { operatorEmail } }: FanOutOptions,
+  { id, type, body }: StoredEvent,
+  { webhookOwners }: FanOutContext,
+): WantedMail[] | undefined {
+  const { mails: kind } = effectsOf(type);
+  if (!isAboutWebhook(kind)) return undefined;
+  const { webhookId, url } = webhookIn(body);
+  const webhook = { id: webhookId, host: new URL(url).host };
+  const owners = webhookOwners.get(id) ?? [];
+  const operator = operatorEmail === undefined ? [] : [{ formId: '', address: operatorEmail }];
+  const others = owners.filter(({ address }) => addressKey(address) !== addressKey(operatorEmail ?? ''));
+  return [...operator, ...others].map(({ formId, address: to }) => ({ kind, to, formId, webhook }));
+}
+
+function isAboutWebhook(mails: string): mails is 'webhook_failing' | 'webhook_working' {
+  return mails === 'webhook_failing' || mails === 'webhook_working';
 }
 
 function wantedBy(
@@ -149,6 +171,8 @@ function wantedBy(
       const open = addressesOf(event.body).filter((address) => !confirmed.has(addressKey(address)));
       return askEach(mails, open);
     }
+    case 'webhook_failing':
+    case 'webhook_working':
     case 'none':
       return [];
     default:
@@ -206,8 +230,14 @@ function createContextReader({ database }: FanOutOptions): (events: StoredEvent[
     const mailed = new Set(
       events.filter((event) => mayCauseMail(event, context)).map(({ formId }) => formId),
     );
+    const webhookOwners = new Map<string, { formId: string; address: string }[]>();
+    for (const { id, type, projectId, formId } of events) {
+      if (!isAboutWebhook(effectsOf(type).mails)) continue;
+      webhookOwners.set(id, await listOwners(database, { projectId, formId: formId === '' ? null : formId }));
+    }
     return {
       ...context,
+      webhookOwners,
       recipients: mailed.size === 0 ? [] : await listConfirmedRecipients(database, [...mailed]),
     };
   };
@@ -216,7 +246,7 @@ function createContextReader({ database }: FanOutOptions): (events: StoredEvent[
 const MAX_VERSIONS = 1000;
 
 /** Most events cause none: where answers go to webhooks, nothing is read for mails. */
-function mayCauseMail({ type, formId }: StoredEvent, context: Omit<FanOutContext, 'recipients'>): boolean {
+function mayCauseMail({ type, formId }: StoredEvent, context: Pick<FanOutContext, 'definitions'>): boolean {
   const { mails } = effectsOf(type);
   if (mails !== 'submission') return mails !== 'none';
   return currentDelivery({ id: formId }, context)?.type === 'email';
@@ -227,7 +257,10 @@ function currentDelivery({ id }: Pick<Form, 'id'>, { definitions }: Pick<FanOutC
   return definitions.get(id)?.delivery;
 }
 
-type WantedMail = { kind: MailKind; to: string; isOnceADay?: boolean } & Pick<QueuedMail, 'countedAs'>;
+type WantedMail = { kind: MailKind; to: string; formId?: string; isOnceADay?: boolean } & Pick<
+  QueuedMail,
+  'countedAs' | 'webhook'
+>;
 
 /** What fan-out needs. */
 type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now' | 'log'>;
@@ -240,4 +273,6 @@ type FanOutContext = {
   definitions: Map<string, FormDefinition>;
   /** The further addresses that have confirmed. */
   recipients: ConfirmedRecipient[];
+  /** Of the webhooks that events are about, by event. */
+  webhookOwners: Map<string, { formId: string; address: string }[]>;
 };

@@ -18,12 +18,13 @@ import { questionMail } from './question-mails.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
   codeMail,
+  isAboutWebhook,
   noticeMail,
   ownerChangedMail,
   type RequestKind,
   requestMail,
   signInMail,
-  webhookOffMail,
+  webhookMail,
 } from './request-mails.ts';
 import { answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
 
@@ -35,7 +36,7 @@ import { answeredVersion, autoresponseMail, submissionMail } from './submission-
  */
 export async function composeMail(
   options: ComposeOptions,
-  { kind, formId }: Pick<Claim, 'kind' | 'formId'>,
+  { kind, projectId, formId }: Pick<Claim, 'kind' | 'projectId' | 'formId'>,
   { mail, eventId }: QueuedMailContent,
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
@@ -52,6 +53,12 @@ export async function composeMail(
     return codeId === undefined ? null : codeMail(asked, respondentCode(secretKey, codeId));
   }
 
+  if (formId === '' && isAboutWebhook(kind)) {
+    // To the operator, who can stop those of a project.
+    const operator = { ...context, formId: projectId, language: chooseLanguage() };
+    return webhook === undefined ? null : webhookMail(operator, kind, { ...webhook, reader: 'operator' });
+  }
+
   const form = await findAnyForm(database, formId);
   if (form === null) return null;
   const definition = (await findVersion(database, form.currentVersionId ?? ''))?.definition;
@@ -64,7 +71,11 @@ export async function composeMail(
     case 'question':
       return writeQuestion(options, context, { eventId, reminder });
     case 'webhook_off':
-      return webhook === undefined ? null : webhookOffMail({ ...inLanguage, senderName: form.name }, webhook);
+    case 'webhook_failing':
+    case 'webhook_working': {
+      const named = { ...inLanguage, senderName: form.name };
+      return webhook === undefined ? null : webhookMail(named, kind, { ...webhook, reader: 'owner' });
+    }
     case 'owner_changed':
       return ownerChangedMail(inLanguage, form.name);
     case 'confirmation':
@@ -177,7 +188,7 @@ export const queuedMailSchema = z.object({
   countedAs: z.string().exactOptional(),
   /** Of a question: 0 for the first mail, and then the number of the reminder. */
   reminder: z.number().exactOptional(),
-  /** That was turned off. */
+  /** That was turned off, fails, or works again. */
   webhook: z.object({ id: z.string(), host: z.string() }).exactOptional(),
   /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */
   languages: z.string().exactOptional(),

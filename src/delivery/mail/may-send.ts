@@ -44,7 +44,9 @@ export async function findMailRefusal(
   if (wait !== null) return wait;
 
   const unasked = form !== undefined && claim.kind !== 'owner';
-  if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {
+  // Mails that are about no form are about the project.
+  const formId = claim.formId === '' ? claim.projectId : claim.formId;
+  if (await isMailStopped(options.database, { address: to, formId, unasked })) {
     return dropped(MAIL_STOPPED);
   }
   return refuse && form ? refuse(options, claim, form, addressee) : null;

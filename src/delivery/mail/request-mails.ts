@@ -142,17 +142,31 @@ export function ownerChangedMail(context: MailContext, formName: string): MailMe
   });
 }
 
-/** The mail that says that a webhook, of which only the `host` is named, was turned off. */
-export function webhookOffMail(
+/** What mails about webhooks say. */
+const webhookWords = {
+  webhook_off: { title: 'webhookTitle', text: 'webhookText', more: 'webhookMore' },
+  webhook_failing: { title: 'webhookFailingTitle', text: 'webhookFailingText', more: 'webhookFailingMore' },
+  webhook_working: { title: 'webhookWorkingTitle', text: 'webhookWorkingText', more: 'webhookWorkingMore' },
+} as const satisfies Record<string, Record<string, keyof MailWords>>;
+
+/** Whether a kind of mail is one of those about webhooks. */
+export function isAboutWebhook(kind: string): kind is keyof typeof webhookWords {
+  return Object.hasOwn(webhookWords, kind);
+}
+
+/** The mail that reports what became of a webhook. Of its URL only the host is named: the rest can be secret. */
+export function webhookMail(
   context: MailContext,
-  { id, host }: { id: string; host: string },
+  kind: keyof typeof webhookWords,
+  { id, host, reader }: { id: string; host: string; reader: 'owner' | 'operator' },
 ): MailMessage {
   const { mail } = context.language;
+  const { title, text, more } = webhookWords[kind];
   return writeMail(context, {
-    subject: `${mail.webhookTitle}: ${host}`,
-    title: mail.webhookTitle,
-    paragraphs: [fill(mail.webhookText, { host, id }), mail.webhookMore],
-    footer: [mail.whyWebhook],
+    subject: `${mail[title]}: ${host}`,
+    title: mail[title],
+    paragraphs: [fill(mail[text], { host, id }), mail[more]],
+    footer: [reader === 'owner' ? mail.whyWebhook : mail.whyWebhookOperator],
   });
 }
 

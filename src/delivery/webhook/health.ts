@@ -114,12 +114,9 @@ function entryOf({ id, projectId, formId }: TurnedOffWebhook, detail: TurnOffCau
   return systemEntry({ projectId, at, action: 'webhook.turned_off', ...about });
 }
 
-/** A project can have thousands of forms, but few people own them. */
-const MAX_OWNERS = 20;
-
 async function mailOwners({ now }: HealthOptions, tx: Transaction, webhook: TurnedOffWebhook): Promise<void> {
   const { projectId } = webhook;
-  const owners = await listOwners(tx, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
+  const owners = await listOwners(tx, { projectId, formId: webhook.formId });
   // Of the webhook's URL only the host is named: the rest can be secret.
   const { host } = new URL(webhook.url);
   const mails = owners.map(({ formId, address: to }) => ({

@@ -1,7 +1,9 @@
+import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { Agent } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
-import { signWebhook } from '../../domain/delivery/signature.ts';
+import { signingKeyOf, signWebhook } from '../../domain/delivery/signature.ts';
+import { headersIn } from '../../domain/delivery/webhook-headers.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { DatabaseUnavailable, isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
@@ -52,13 +54,23 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     max: MAX_KEPT,
     memoMethod: (sealed) => secrets.open(sealed),
   });
+  const ownHeaders = new LRUCache<string, ReturnType<typeof headersIn>>({
+    max: MAX_KEPT_HEADERS,
+    memoMethod: (sealed) => headersIn(secrets.open(sealed)),
+  });
+  const signingKeys = new LRUCache<string, KeyObject>({
+    max: MAX_KEPT,
+    memoMethod: (sealed) => signingKeyOf(secrets.open(sealed)),
+  });
   const targets = new LRUCache<string, Target | 'refused'>({
     max: MAX_KEPT,
     memoMethod: (url) => allowedTarget(url, settings) ?? 'refused',
   });
 
-  function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, body: string) {
+  function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, { origin }: Target, body: string) {
     const at = now();
+    const { headers, signingKey } = webhook;
+    const own = headers === null ? undefined : ownHeaders.memo(headers);
     const { secret, previousSecret } = secretsAt(webhook, new Date(at));
     const signature = signWebhook({
       id: eventId,
@@ -66,9 +78,12 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       at,
       secret: opened.memo(secret),
       previousSecret: previousSecret === null ? undefined : opened.memo(previousSecret),
+      signingKey: signingKey === null ? undefined : signingKeys.memo(signingKey),
     });
     const traceparent = webhook.sendsTraceparent ? currentTraceparent() : undefined;
     return {
+      // They stay with the origin that they were given for, also where a delivery was made for another.
+      ...(own?.origin === origin && own.headers),
       'content-type': 'application/json',
       'user-agent': 'headless-form-service',
       'accept-encoding': 'identity',
@@ -94,7 +109,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       const body = whatIsSent(stored, claim, webhook);
       if (body === null)
         return { outcome: 'dropped', error: 'The template makes a body of more than 1 MiB.' };
-      const headers = headersOf(content, webhook, body);
+      const headers = headersOf(content, webhook, target, body);
       const request = { ...target, method: 'POST', headers, body, reset: keyless } as const;
       return post(keyless ? keylessAgent : agent, request, signal);
     },
@@ -204,6 +219,7 @@ const connectionErrors = new Map([
 
 /** A few MB at most. */
 const MAX_KEPT = 10_000;
+const MAX_KEPT_HEADERS = 1_000;
 
 export type WebhookSender = {
   /**

@@ -104,6 +104,11 @@ export function addressesOf(body: string): string[] {
   return addresses.parse(JSON.parse(body));
 }
 
+/** The webhook that an event without a body for receivers is about. Throws if it is the body of another event. */
+export function webhookIn(body: string): { webhookId: string; url: string } {
+  return aboutWebhook.parse(JSON.parse(body));
+}
+
 function webhookBody(name: string, { id, at }: EventHead, data: object): string {
   return JSON.stringify({ id, event: name, createdAt: at, data });
 }
@@ -112,6 +117,8 @@ const addresses = z.union([
   z.object({ address: z.string() }).transform(({ address }) => [address]),
   z.object({ addresses: z.array(z.string()) }).transform((body) => body.addresses),
 ]);
+
+const aboutWebhook = z.object({ webhookId: z.string(), url: z.string() });
 
 /** The event's `evt_` id and the instant it is written at, in ISO 8601. */
 export type EventHead = { id: string; at: string };

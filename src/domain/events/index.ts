@@ -98,6 +98,10 @@ export const eventTypes = {
     mails: 'recipient_confirmation',
     body: addressesBody,
   },
+  /** A webhook has begun to fail. Both are written where results of deliveries are stored. */
+  'webhook.failing': { type: NOT_EMITTED, webhooks: 'none', mails: 'webhook_failing', body: null },
+  /** It works again. */
+  'webhook.working': { type: NOT_EMITTED, webhooks: 'none', mails: 'webhook_working', body: null },
 } as const satisfies Record<string, EventEffects & { type: pb.EventType; body: unknown }>;
 
 /** The events that a webhook can register for, as messages name them. */
@@ -156,8 +160,16 @@ export type EventEffects = {
    * callback of its session, or the webhook that its session names; none.
    */
   webhooks: RegistrableEvent | 'tested' | 'callback' | 'named' | 'none';
-  /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
-  mails: 'submission' | 'confirmation' | 'owner_change' | 'owner_changed' | 'recipient_confirmation' | 'none';
+  /** What is mailed: the answers, as the form's delivery says; a request to confirm something; how a webhook does. */
+  mails:
+    | 'submission'
+    | 'confirmation'
+    | 'owner_change'
+    | 'owner_changed'
+    | 'recipient_confirmation'
+    | 'webhook_failing'
+    | 'webhook_working'
+    | 'none';
 };
 
 /**

@@ -19,6 +19,9 @@ export const secretDelaySeconds = { default: 0, min: 0, max: 604_800 } as const;
 /** Characters of a webhook's signing secret. */
 export const secretLength = { min: 8, max: 256 } as const;
 
+/** Characters of the `source` of a submission. */
+export const MAX_SOURCE_LENGTH = 200;
+
 /** Characters of an idempotency key. */
 export const idempotencyKeyLength = { min: 1, max: 255 } as const;
 

@@ -4,7 +4,7 @@ import { withOneLoopback } from '../../domain/addresses/loopback.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
+import { MAX_REFERRER_LENGTH, MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -25,7 +25,7 @@ export function readRequest(
   call: HandlerContext,
 ): ReadRequest {
   const { answers, source = '', honeypot = '', idempotencyKey = '' } = request;
-  const violations = textProblems(source, 'source', { max: MAX_SOURCE, code: 'invalid_string' });
+  const violations = textProblems(source, 'source', { max: MAX_SOURCE_LENGTH, code: 'invalid_string' });
   if (violations.length > 0) throw invalid(violations);
   checkSize(form, { source, answers });
 
@@ -59,7 +59,6 @@ export async function acceptRequest(
 }
 
 const DEFAULT_SOURCE = 'api';
-const MAX_SOURCE = 200;
 
 /** What the requests that submit answers to a form have in common, and what some of them have. */
 type SubmittedContent = {

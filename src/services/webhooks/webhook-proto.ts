@@ -1,5 +1,5 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { fromJson, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate, timestampFromMs, ValueSchema } from '@bufbuild/protobuf/wkt';
 import {
   SessionOutcome,
   type SessionSchema,
@@ -18,12 +18,17 @@ import {
   type EventSchema,
   EventType,
   MailKind,
+  SecretFormat,
   type WebhookEvent,
+  type WebhookFilterSchema,
   type WebhookSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
 import { mailKindOf } from '../../domain/delivery/mails.ts';
+import { publicKeyOf, secretFormatOf } from '../../domain/delivery/signature.ts';
+import { headersIn } from '../../domain/delivery/webhook-headers.ts';
 import type { SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
+import type { WebhookFilter } from '../../domain/events/filter.ts';
 import {
   eventTypeOf,
   isRegistrable,
@@ -33,12 +38,16 @@ import {
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
-import type { Webhook } from '../../store/webhooks/webhooks.ts';
+import { secretsAt, type Webhook } from '../../store/webhooks/webhooks.ts';
+import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
-/** A webhook as callers see it, without its secrets. */
-export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
+/** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */
+export function webhookToMessage(
+  webhook: Webhook,
+  { secrets, now }: Pick<ServiceContext, 'secrets' | 'now'>,
+): MessageInitShape<typeof WebhookSchema> {
   const {
     id,
     url,
@@ -50,7 +59,11 @@ export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof Webh
     disabledReason,
     sendsTraceparent,
     template,
+    headers,
+    filter,
+    signingKey,
   } = webhook;
+  const { secret } = secretsAt(webhook, new Date(now()));
   return {
     id,
     url,
@@ -62,6 +75,24 @@ export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof Webh
     disabledReason: disabledReason ?? '',
     traceparent: sendsTraceparent,
     ...(template !== null && { template }),
+    secretFormat: secretFormats[secretFormatOf(secrets.open(secret))],
+    headerNames: headers === null ? [] : Object.keys(headersIn(secrets.open(headers)).headers),
+    ...(filter !== null && { filter: filterToMessage(filter) }),
+    publicKey: signingKey === null ? '' : publicKeyOf(secrets.open(signingKey)),
+  };
+}
+
+const secretFormats = { whsec: SecretFormat.WHSEC, raw: SecretFormat.RAW } as const;
+
+function filterToMessage({
+  source,
+  fieldId,
+  value,
+}: WebhookFilter): MessageInitShape<typeof WebhookFilterSchema> {
+  return {
+    source: source ?? '',
+    fieldId: fieldId ?? '',
+    ...(value !== undefined && { value: fromJson(ValueSchema, value) }),
   };
 }
 

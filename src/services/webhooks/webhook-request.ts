@@ -1,7 +1,11 @@
-import type { WebhookEvent } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import type {
+  WebhookFilter as FilterMessage,
+  WebhookEvent,
+} from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { invalid } from '../../domain/errors/failure.ts';
-import { required, type Violation } from '../../domain/errors/violations.ts';
+import { custom, required, type Violation } from '../../domain/errors/violations.ts';
+import { filterProblems, type WebhookFilter } from '../../domain/events/filter.ts';
 import { registrableNames } from '../../domain/events/index.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { secretLength } from '../../domain/limits/limits.ts';
@@ -49,6 +53,25 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
 /** What is wrong with a signing secret, at `secret`; an empty one is none. */
 export function secretProblems(secret: string): Violation[] {
   return textProblems(secret, 'secret', secretLength);
+}
+
+/** The filter of a request; null for an empty one, by which everything is received. Throws `INVALID_ARGUMENT`. */
+export function givenFilter(message: FilterMessage | undefined): WebhookFilter | null | undefined {
+  if (message === undefined) return undefined;
+  const { source, fieldId, value } = message;
+  const kind = value?.kind;
+  const isPlain = kind?.case === 'stringValue' || kind?.case === 'numberValue' || kind?.case === 'boolValue';
+  const filter = {
+    ...(source !== '' && { source }),
+    ...(fieldId !== '' && { fieldId }),
+    ...(isPlain && { value: kind.value }),
+  };
+  const violations =
+    value === undefined || (isPlain && Number.isFinite(Number(kind.value) || 0))
+      ? filterProblems(filter)
+      : [custom('filter.value', 'Expected a text, a number or a boolean')];
+  if (violations.length > 0) throw invalid(violations);
+  return Object.keys(filter).length === 0 ? null : filter;
 }
 
 /**

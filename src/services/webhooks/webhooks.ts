@@ -6,13 +6,16 @@ import type {
   WebhookEvent,
   WebhooksService,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { newSigningKey, publicKeyOf } from '../../domain/delivery/signature.ts';
+import { headerProblems, sealableHeaders } from '../../domain/delivery/webhook-headers.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
-import type { Violation } from '../../domain/errors/violations.ts';
+import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
 import { templateProblems } from '../../domain/events/template.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { canonicalJson } from '../../domain/json/json-text.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -20,6 +23,7 @@ import { dropPendingDeliveries } from '../../store/deliveries/pending-deliveries
 import { type EventHead, listEventsById, type StoredEvent } from '../../store/events.ts';
 import {
   deleteWebhook,
+  findSigningWebhook,
   listWebhooks,
   rotateWebhookSecret,
   updateWebhook,
@@ -30,13 +34,14 @@ import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
 import { projectForm } from '../forms/form-access.ts';
 import { replayFirst, secretInContent } from '../idempotency.ts';
-import { pageRequestOf, secondsProblems } from '../request-values.ts';
+import { pageRequestOf, requireFound, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { eventName, eventPayload, webhookToMessage } from './webhook-proto.ts';
 import {
   aboutWebhook,
   eventProblems,
+  givenFilter,
   insertWithinLimits,
   projectWebhook,
   secretProblems,
@@ -57,11 +62,15 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
         callerOf(call).projectId,
         pageRequestOf(request, 'wh', pageSizes.max),
       );
-      return { webhooks: page.items.map(webhookToMessage), nextPageToken: page.nextCursor ?? '' };
+      return {
+        webhooks: page.items.map((webhook) => webhookToMessage(webhook, context)),
+        nextPageToken: page.nextCursor ?? '',
+      };
     },
 
     async getWebhook({ webhookId }, call) {
-      return { webhook: webhookToMessage(await projectWebhook(database, callerOf(call), webhookId)) };
+      const webhook = await projectWebhook(database, callerOf(call), webhookId);
+      return { webhook: webhookToMessage(webhook, context) };
     },
 
     updateWebhook: (request, call) => changeWebhook(context, request, call),
@@ -87,6 +96,14 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       yield* streamEvents(context, call, { formId, cursor, types: emittedEvents, load });
     },
 
+    async getWebhookPublicKey({ webhookId }) {
+      const { signingKey } = await requireFound('wh', webhookId, () =>
+        findSigningWebhook(database, webhookId),
+      );
+      if (signingKey === null) throw notFound('webhook');
+      return { publicKey: publicKeyOf(secrets.open(signingKey)) };
+    },
+
     /** Makes a new secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */
     async rotateWebhookSecret({ webhookId, effectiveIn }, call) {
       const caller = callerOf(call);
@@ -104,7 +121,11 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
         await audit.change(tx, call, aboutWebhook(rotated));
         return rotated;
       });
-      return { webhook: webhookToMessage(webhook), secret, effectiveTime: timestampFromDate(effectiveAt) };
+      return {
+        webhook: webhookToMessage(webhook, context),
+        secret,
+        effectiveTime: timestampFromDate(effectiveAt),
+      };
     },
   };
 }
@@ -113,12 +134,15 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
   const { database, settings, secrets, now, audit } = context;
   const { url, secret, formId } = request;
   const template = givenTemplate(request);
+  const filter = givenFilter(request.filter) ?? null;
+  const { values: headers } = request.headers ?? { values: {} };
   const caller = callerOf(call);
   refuseIfAny([
     ...urlProblems(url, settings.allowPrivateWebhooks),
     ...eventProblems(request.events),
     ...secretProblems(secret),
     ...templateProblems(template ?? {}, 'template'),
+    ...headerProblems(headers),
   ]);
   if (formId !== '') await projectForm(database, caller, formId);
 
@@ -135,6 +159,9 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     fromDefinition: false,
     sendsTraceparent: request.traceparent,
     template: template ?? null,
+    headers: sealedHeaders(context, headers, url),
+    filter,
+    signingKey: request.ed25519 ? secrets.seal(newSigningKey()) : null,
     createdAt: new Date(now()),
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
@@ -149,9 +176,12 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
       // Left out by default, so that calls are the same as those before it was there.
       ...(request.traceparent && { traceparent: true }),
       ...(template !== undefined && template !== null && { template }),
+      ...(webhook.headers !== null && { headers: secretInContent(context, canonicalJson(headers)) }),
+      ...(filter !== null && { filter }),
+      ...(request.ed25519 && { ed25519: true }),
     },
     again: async (first) => ({
-      webhook: webhookToMessage(await projectWebhook(database, caller, first.id)),
+      webhook: webhookToMessage(await projectWebhook(database, caller, first.id), context),
       secret: first.secret,
     }),
     async make(record) {
@@ -160,43 +190,78 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
         await insertWithinLimits(tx, webhook, limits);
         await audit.change(tx, call, aboutWebhook(webhook));
       });
-      return { webhook: webhookToMessage(webhook), secret: shown };
+      return { webhook: webhookToMessage(webhook, context), secret: shown };
     },
   });
 }
 
 async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, call: HandlerContext) {
-  const { database, settings, now, audit } = context;
+  const { database, settings, secrets, now, audit } = context;
   const caller = callerOf(call);
-  const { url, events, active, traceparent } = request;
+  const { url, events, active, traceparent, ed25519 } = request;
   const template = givenTemplate(request);
+  const filter = givenFilter(request.filter);
+  const headers = request.headers?.values;
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
     ...templateProblems(template ?? {}, 'template'),
+    ...headerProblems(headers ?? {}),
   ]);
   const before = await projectWebhook(database, caller, request.webhookId);
+  if (headers === undefined && before.headers !== null && isElsewhere(url, before.url)) {
+    throw invalid([custom('headers', 'The URL has another origin: give the headers for it, or none')]);
+  }
   const change: WebhookChange = {
     ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(traceparent !== undefined && { sendsTraceparent: traceparent }),
     ...(template !== undefined && { template }),
+    ...(filter !== undefined && { filter }),
+    ...(headers !== undefined && { headers: sealedHeaders(context, headers, url ?? before.url) }),
+    ...(ed25519 !== undefined &&
+      ed25519 !== (before.signingKey !== null) && {
+        signingKey: ed25519 ? secrets.seal(newSigningKey()) : null,
+      }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
   };
   const webhook = await database.transaction(async (tx) => {
     const changed = await updateWebhook(tx, caller.projectId, before.id, change);
     if (changed === null) throw notFound('webhook');
-    const named = { url, events: events.length > 0 ? events : undefined, active, traceparent, template };
+    const named = {
+      url,
+      events: events.length > 0 ? events : undefined,
+      active,
+      traceparent,
+      template,
+      filter,
+      headers,
+      ed25519,
+    };
     const detail = Object.entries(named).flatMap(([name, value]) => (value === undefined ? [] : [name]));
     await audit.change(tx, call, { ...aboutWebhook(changed), detail: detail.join(',') });
     return changed;
   });
-  return { webhook: webhookToMessage(webhook) };
+  return { webhook: webhookToMessage(webhook, context) };
 }
 
 /** The template of a request; null for an empty one, by which events are sent as they are. */
 function givenTemplate({ template }: Pick<CreateWebhookRequest, 'template'>): JsonObject | null | undefined {
   return template !== undefined && Object.keys(template).length === 0 ? null : template;
+}
+
+/** Whether a URL has another origin than the one before; without one nothing changes. */
+function isElsewhere(url: string | undefined, before: string): boolean {
+  return url !== undefined && new URL(url).origin !== new URL(before).origin;
+}
+
+function sealedHeaders(
+  { secrets }: ServiceContext,
+  headers: Record<string, string>,
+  url: string,
+): string | null {
+  const text = sealableHeaders(headers, url);
+  return text === null ? null : secrets.seal(text);
 }
 
 /** Turning a webhook on gives it a fresh start: its past failures do not turn it off again. */

@@ -4,7 +4,7 @@ import type { SigningSecrets, Webhook } from '../webhooks/webhooks.ts';
 
 /** The columns of a webhook that a claim needs, of the table `w`. */
 export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
-  w.previous_secret, w.previous_secret_until, w.sends_traceparent, w.template`;
+  w.previous_secret, w.previous_secret_until, w.sends_traceparent, w.template, w.headers, w.signing_key`;
 
 /** What `claimsOf` reads, of a queued delivery `c` with the `body` and `traceparent` of its event. */
 export const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
@@ -68,6 +68,8 @@ function claimedCallback({ receiver, callback, callback_secret: secret }: Row): 
     previousSecretUntil: null,
     sendsTraceparent: false,
     template: template === undefined ? null : objectOf(template),
+    headers: null,
+    signingKey: null,
   };
 }
 
@@ -85,6 +87,8 @@ export function claimedWebhook(row: Row): ClaimedWebhook | null {
     previousSecretUntil: timeOrNull(row.previous_secret_until),
     sendsTraceparent: row.sends_traceparent === true,
     template: row.template === null ? null : objectOf(row.template),
+    headers: textOrNull(row.headers),
+    signingKey: textOrNull(row.signing_key),
   };
 }
 
@@ -126,5 +130,8 @@ export type WebhookContent = {
   webhook: ClaimedWebhook | null;
 };
 
-export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent' | 'template'> &
+export type ClaimedWebhook = Pick<
+  Webhook,
+  'id' | 'active' | 'keyless' | 'sendsTraceparent' | 'template' | 'headers' | 'signingKey'
+> &
   SigningSecrets;

@@ -43,6 +43,18 @@ const opensUntil = toMillisecond(
   `now() + least(greatest((now() - coalesce(w.failing_since, now())) / 4, interval '5 seconds'), interval '5 minutes')`,
 );
 
+/**
+ * People are told once that a webhook fails, when its circuit breaker opens, and once that it works again; at most once an
+ * hour that it fails. Rows that stand for origins of callbacks are nobody's.
+ */
+const turnsBad = `(case when h.opens and w.active and not w.announced_failing and w.form_id is distinct from '${CALLBACKS}'
+    then not exists (select from events e where e.id = w.announced_by and e.created_at > now() - interval '1 hour')
+    else false end)`;
+const turnsGood = '(h.works and w.announced_failing)';
+
+/** The id of an event of about now. */
+const newEventId = `'evt_' || substr(max(attempt_id), 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16)`;
+
 /** How often the webhook of a form made without a key may fail before it has ever worked. */
 const KEYLESS_FAILURES = 10;
 
@@ -60,7 +72,7 @@ const SETTLE = `with result as materialized (
 finished as (
   delete from delivery_queue q using result r
   where ${isOfResult} and r.status <> 'pending' and r.delay_ms is null
-  returning q.*, r.status, r.tried, r.error as result_error
+  returning q.*, r.status, r.tried, r.attempt_id, r.error as result_error
 ),
 logged as (
   insert into deliveries
@@ -97,12 +109,12 @@ postponed as (
     error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
   from result r left join untried u on u.id = r.id
   where ${isOfResult} and r.status = 'pending'
-  returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried
+  returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried, r.attempt_id
 ),
 settled as (
-  select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried from finished
+  select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried, attempt_id from finished
   union all
-  select id, attempt_count, webhook_id, status, tried from postponed
+  select id, attempt_count, webhook_id, status, tried, attempt_id from postponed
 ),
 failures as (
   insert into attempts
@@ -112,36 +124,51 @@ failures as (
   from settled s join result r on r.id = s.id where r.tried and s.status <> 'delivered'
 ),
 tried as (
-  select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries
+  select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries,
+    ${newEventId} as event_id
   from settled where tried and webhook_id is not null group by webhook_id
 ),
-health as (
+health as materialized (
   select tried.*, w.open_until as was_open_until,
     not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
       and coalesce(w.open_until <= now(), true) as opens
   from tried join webhooks w on w.id = tried.webhook_id
+),
+changed as (
+  update webhooks w set
+    last_success_at = case when h.works then now() else w.last_success_at end,
+    failing_since = case when h.works then null else coalesce(w.failing_since, now()) end,
+    failures_before_success = w.failures_before_success
+      + case when h.works or w.last_success_at is not null then 0 else h.tries end,
+    failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
+    open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end,
+    announced_failing = case when ${turnsBad} then true when ${turnsGood} then false else w.announced_failing end,
+    announced_by = case when ${turnsBad} or ${turnsGood} then h.event_id else w.announced_by end
+  from health h
+  where w.id = h.webhook_id and (
+    not h.works
+    or w.failing_since is not null
+    or w.announced_failing
+    or w.last_success_at is null
+    or w.last_success_at < now() - interval '1 minute'
+  )
+  returning w.id, ${tenantOf('w.project_id', 'w.keyless')} as tenant,
+    w.active and not h.works and w.failing_since <= now() - ${TOO_LONG}
+      and w.form_id is distinct from '${CALLBACKS}' as too_long,
+    w.active and w.keyless and w.last_success_at is null
+      and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
+    case when h.opens then w.open_until end as opened_until,
+    h.works and h.was_open_until is not null as closed,
+    w.project_id, w.form_id, w.url, w.announced_failing, h.event_id, w.announced_by = h.event_id as is_announced
+),
+announced as (
+  insert into events (id, project_id, form_id, type, body, created_at)
+  select event_id, project_id, coalesce(form_id, ''),
+    case when announced_failing then 'webhook.failing' else 'webhook.working' end,
+    json_build_object('webhookId', id, 'url', url)::text, now()
+  from changed where is_announced
 )
-update webhooks w set
-  last_success_at = case when h.works then now() else w.last_success_at end,
-  failing_since = case when h.works then null else coalesce(w.failing_since, now()) end,
-  failures_before_success = w.failures_before_success
-    + case when h.works or w.last_success_at is not null then 0 else h.tries end,
-  failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
-  open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end
-from health h
-where w.id = h.webhook_id and (
-  not h.works
-  or w.failing_since is not null
-  or w.last_success_at is null
-  or w.last_success_at < now() - interval '1 minute'
-)
-returning w.id, ${tenantOf('w.project_id', 'w.keyless')} as tenant,
-  w.active and not h.works and w.failing_since <= now() - ${TOO_LONG}
-    and w.form_id is distinct from '${CALLBACKS}' as too_long,
-  w.active and w.keyless and w.last_success_at is null
-    and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
-  case when h.opens then w.open_until end as opened_until,
-  h.works and h.was_open_until is not null as closed`;
+select id, tenant, too_long, never_worked, opened_until, closed from changed`;
 
 function columnsOf(result: DeliveryResult) {
   const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;

@@ -26,7 +26,7 @@ export async function insertAnnouncedEvents(
   await tx.execute(
     `with announced as materialized (
        select id, project_id, form_id, type, created_at from events where id = any($1::text[])
-     ), ${queueing('$2', type === 'submission.deleted')}
+     ), ${queueing('$2', { ofRemoval: type === 'submission.deleted' })}
      select count(*) from queued`,
     [events.map(({ id }) => id), queueingInput(type, { ...NO_CAPACITY, ...timesOf(schedule) })],
   );
@@ -39,16 +39,17 @@ export async function insertAnnouncedEvents(
  *
  * What fits into the capacity that the process has free is leased to it from the beginning; the rest is due,
  * or postponed while the circuit breaker of its webhook is open.
- * With `ofRemoval` those listen, too, that went with their forms. `queued` holds what was queued. `input` names the
- * parameter with `queueingInput`.
+ * With `ofRemoval` those listen, too, that went with their forms. `answered` names the table of what the events report,
+ * for webhooks that receive some submissions alone: with `eventId`, `source` and `answers`. `queued` holds what was
+ * queued. `input` names the parameter with `queueingInput`.
  */
-export function queueing(input: string, ofRemoval = false): string {
+export function queueing(input: string, { ofRemoval = false, answered = '' } = {}): string {
   return `${capacityIn(input)}, listening as materialized (
-  select w.id, w.form_id as key, w.url, w.keyless, w.open_until from webhooks w
+  select w.id, w.form_id as key, w.url, w.keyless, w.open_until, w.filter from webhooks w
   where w.form_id = any(array(select distinct form_id from announced)) and w.deleted_at is null and w.active
     and (select "event" from capacity) = any(w.events)
   union all
-  select w.id, w.project_id, w.url, w.keyless, w.open_until from webhooks w
+  select w.id, w.project_id, w.url, w.keyless, w.open_until, w.filter from webhooks w
   where w.form_id is null and w.project_id = any(array(select distinct project_id from announced))
     and w.deleted_at is null and w.active and (select "event" from capacity) = any(w.events)
   ${ofRemoval ? closingOfAnnounced : ''}
@@ -59,7 +60,8 @@ export function queueing(input: string, ofRemoval = false): string {
     row_number() over (partition by w.id, ${isStrangers} order by e.id) as receiver_place
   from announced e cross join lateral (values (e.form_id), (e.project_id)) as k(key)
     join listening w on w.key = k.key cross join capacity p left join forms f on f.id = e.form_id
-  where e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
+    ${answered === '' ? '' : `join ${answered} i on i."eventId" = e.id`}
+  where ${answered === '' ? '' : `${isWanted} and `}e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
 ), placed as (
   select owed.*,
     not owed.postponed
@@ -86,6 +88,12 @@ export function queueing(input: string, ofRemoval = false): string {
 )`;
 }
 
+/** Whether a webhook `w` receives what is in a row `i`. In SQL an array contains what is in it, and a text only itself. */
+const isWanted = `(w.filter is null or (
+    coalesce(w.filter->>'source' = i."source", true)
+    and (w.filter->'fieldId' is null
+      or coalesce((i."answers"::jsonb)->(w.filter->>'fieldId') @> (w.filter->'value')::jsonb, false))))`;
+
 /** Of a form `f` made without a key, also to webhooks of its project. */
 const isStrangers = `f.created_by = '${KEYLESS_CREATOR}'`;
 
@@ -97,7 +105,7 @@ const closingOfAnnounced = `union all
  * `form_id` and `project_id`. None while the form is there.
  */
 export function closingWebhooks(of: string): string {
-  return `select w.id, coalesce(w.form_id, w.project_id) as key, w.url, w.keyless, w.open_until from webhooks w
+  return `select w.id, coalesce(w.form_id, w.project_id) as key, w.url, w.keyless, w.open_until, w.filter from webhooks w
     where w.deleted_at is not null and w.active
       and (w.form_id = ${of}.form_id or (w.form_id is null and w.project_id = ${of}.project_id))
       and exists (select from forms f where f.id = ${of}.form_id and f.deleted_at is not null)`;

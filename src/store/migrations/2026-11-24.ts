@@ -96,4 +96,15 @@ export const november24: TableChange[] = [
       `create index "mailed_links_by_browser" on "mailed_links" ("browser_hash", "form_id") where "browser_hash" is not null`,
     ],
   },
+  /**
+   * Keeps what webhooks ask for: headers of their own, which submissions they receive, and Ed25519 signatures; and
+   * whether people were told that a webhook fails.
+   */
+  {
+    name: '2026-11-24-webhook-requests',
+    sql: [
+      `alter table "webhooks" add "headers" text null, add "filter" json null, add "signing_key" text null,
+        add "announced_failing" boolean not null default false, add "announced_by" text collate "C" null`,
+    ],
+  },
 ];

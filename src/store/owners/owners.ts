@@ -58,20 +58,23 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
 /** Who owned a form until it was confirmed or taken over, perhaps the same as after, or nobody. */
 type FormerOwner = { address: string | null; isConfirmed: boolean };
 
+/** A project can have thousands of forms, but few people own them. */
+const MAX_OWNERS = 20;
+
 /**
  * Confirmed owners of a form, or of a project's forms, that was made with a key: whom to tell about a webhook.
- * Anybody can own a form of the project that was made without one. At most `limit`.
+ * Anybody can own a form of the project that was made without one. At most `MAX_OWNERS`.
  */
 export async function listOwners(
   db: Queries,
-  { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
+  { projectId, formId }: { projectId: string; formId: string | null },
 ): Promise<{ formId: string; address: string }[]> {
   const rows = await db.select(
     `select distinct on (owner_email) id, owner_email from forms
      where project_id = $1 and ($2::text is null or id = $2) and created_by <> '${KEYLESS_CREATOR}'
        and owner_confirmed_at is not null and owner_email is not null and deleted_at is null
      order by owner_email, id limit $3`,
-    [projectId, formId, limit],
+    [projectId, formId, MAX_OWNERS],
   );
   return rows.map((row) => ({ formId: String(row.id), address: String(row.owner_email) }));
 }

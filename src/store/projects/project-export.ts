@@ -134,7 +134,7 @@ export const exportTables = {
   },
   webhooks: {
     table: 'webhooks',
-    columns: `id form_id url events from_definition sends_traceparent template active disabled_at disabled_reason
+    columns: `id form_id url events from_definition sends_traceparent template filter active disabled_at disabled_reason
       last_success_at created_at`,
     rows: 'webhooks',
     keys: ['id'],

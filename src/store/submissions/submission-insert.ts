@@ -151,7 +151,7 @@ open_sessions as materialized (
   where i."eventId" is not null
   order by i."eventId"
   returning id, project_id, form_id, type, created_at, fanned_out_at
-), ${queueing('$3')},${only(`
+), ${queueing('$3', { answered: 'input' })},${only(`
 claimed as (
   update sessions set submitted_at = now(), submission_id = stored.id
   from stored where sessions.id = stored.session_id

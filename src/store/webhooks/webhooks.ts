@@ -1,4 +1,5 @@
 import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
+import type { WebhookFilter } from '../../domain/events/filter.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { id, type JsonObject, json, text, textOrNull, time } from '../database/columns.ts';
 import {
@@ -51,6 +52,16 @@ export const WebhookEntity = defineEntity({
     sendsTraceparent: p.boolean().default(false),
     /** What its bodies are made by; null: events are sent as they are. */
     template: json<JsonObject>().strictNullable(),
+    /** Sealed: headers of its deliveries, as `sealableHeaders` writes them. */
+    headers: text().strictNullable(),
+    /** Which submissions it receives; null: all. */
+    filter: json<WebhookFilter>().strictNullable(),
+    /** Sealed: the Ed25519 key that signs, too. */
+    signingKey: text().strictNullable(),
+    /** Whether people were told that it fails, and not yet that it works again. */
+    announcedFailing: p.boolean().default(false),
+    /** The event by which they were told last. */
+    announcedBy: id().strictNullable(),
     createdAt: time(),
     /**
      * Gone for every reader; its history is purged in the background. One that went with its form or project is still
@@ -108,6 +119,15 @@ export async function findWebhook(
   return db.read((em) =>
     em.findOne(WebhookEntity, { id: webhookId, projectId, deletedAt: null, ...registered }),
   );
+}
+
+/** Finds a webhook of any project whose public key receivers may still ask for. */
+export async function findSigningWebhook(
+  db: Queries,
+  id: string,
+): Promise<Pick<Webhook, 'signingKey'> | null> {
+  const where = { id, signingKey: { $ne: null }, $or: [{ deletedAt: null }, { active: true }] };
+  return db.read((em) => em.findOne(WebhookEntity, where, { fields: ['signingKey'] }));
 }
 
 /** Finds the webhook that a form's own `delivery` made. */

@@ -144,7 +144,7 @@ describe('a look-up whose connection the server ends', () => {
   const lookUps: [string, string, (db: Queries) => Promise<unknown>][] = [
     ['findFormState', 'forms', (db) => findFormState(db, 'form_one')],
     ['findForm', 'forms', (db) => findForm(db, 'prj_one', 'form_one')],
-    ['listOwners', 'forms', (db) => listOwners(db, { projectId: 'prj_one', formId: null, limit: 1 })],
+    ['listOwners', 'forms', (db) => listOwners(db, { projectId: 'prj_one', formId: null })],
     ['listAskedFields', 'form_versions', (db) => listAskedFields(db, 'form_one')],
     ['findAnySession', 'sessions', (db) => findAnySession(db, 'sess_one')],
     ['findSubmission', 'submissions', (db) => findSubmission(db, 'prj_one', 'sub_one')],

@@ -69,6 +69,8 @@ const byName: Record<string, Values> = {
   secret: () => [undefined, 'a secret that Eve knows'],
   active: () => [undefined, true, false],
   traceparent: () => [undefined, true],
+  ed25519: () => [undefined, true],
+  headers: () => [undefined, { values: { 'X-Eve': 'Eve' } }],
   effectiveIn: () => [undefined, '3600s'],
   definition: () => definitions,
   stopped: () => [true, false],
@@ -169,9 +171,12 @@ const byName: Record<string, Values> = {
   pageUrl: () => [undefined, 'https://eve.example.com'],
 };
 
+const filters = () => [undefined, { source: 'eve' }];
+
 const byMessage: Record<string, Record<string, Values>> = {
   // Of all forms of a project by default.
-  CreateWebhookRequest: { formId: ({ formId }) => [formId, undefined] },
+  CreateWebhookRequest: { formId: ({ formId }) => [formId, undefined], filter: filters },
+  UpdateWebhookRequest: { filter: filters },
   GetHostedRequest: { formId: ({ formId }) => [undefined, formId] },
   UpdateSessionRequest: { answers: () => [undefined, { home: 'Eve' }], metadata: () => [{ note: 'Eve' }] },
   GetAnswersSchemaRequest: { format: () => [1, 2] },

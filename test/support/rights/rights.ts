@@ -24,7 +24,7 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   },
   WebhooksService: {
     none: `createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateWebhookSecret testWebhook
-      listDeliveries listFormDeliveries replayDelivery replayDeliveries`,
+      listDeliveries listFormDeliveries replayDelivery replayDeliveries getWebhookPublicKey`,
     reading: 'listen',
   },
   KeysService: { none: 'createKey listKeys deleteKey' },
@@ -122,9 +122,11 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
 
   CreateWebhookRequest: {
     destination: 'url events formId secret',
-    none: 'idempotencyKey traceparent template',
+    none: 'idempotencyKey traceparent template ed25519',
   },
-  UpdateWebhookRequest: { destination: 'url events active', none: 'webhookId traceparent template' },
+  UpdateWebhookRequest: { destination: 'url events active', none: 'webhookId traceparent template ed25519' },
+  WebhookHeaders: { none: 'values' },
+  WebhookFilter: { destination: 'source fieldId value' },
   DeleteWebhookRequest: { none: 'webhookId' },
   RotateWebhookSecretRequest: { destination: 'webhookId', none: 'effectiveIn idempotencyKey' },
   TestWebhookRequest: { none: 'webhookId formId idempotencyKey' },
