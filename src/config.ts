@@ -97,7 +97,7 @@ const flag = z
 
 const onOrOff = z.enum(['on', 'off'], { error: 'expected on or off' }).transform((text) => text === 'on');
 
-const address = z.string().refine(isEmailAddress, { error: 'expected an e-mail address' });
+const address = z.string().refine(isEmailAddress, { error: 'expected an email address' });
 
 /** An address of this service as its users see it, without a slash at the end. */
 const serviceUrl = z
@@ -175,7 +175,7 @@ const table = z.object({
     'on',
     onOrOff,
   ),
-  dataDir: setting('DATA_DIR', 'embedded database, mails, uploads, secret key', './data', z.string()),
+  dataDir: setting('DATA_DIR', 'embedded database, emails, uploads, secret key', './data', z.string()),
   baseUrl: optional(
     'BASE_URL',
     'the address of the service as its users see it',
@@ -193,17 +193,17 @@ const table = z.object({
   previousSecretKey: optional(
     'SECRET_KEY_PREVIOUS',
     'the former `SECRET_KEY`, after a change: opens stored secrets that it encrypted, and checks links that stop ' +
-      'mail, pages that were open and sessions of owners; it makes nothing',
+      'emails, pages that were open and sessions of owners; it makes nothing',
     '',
     readBy(parseSecretKey),
   ),
   smtpUrl: optional(
     'SMTP_URL',
-    '`smtp://user:password@host:port` or `smtps://…`; unset: mails are written to `DATA_DIR/mail`',
+    '`smtp://user:password@host:port` or `smtps://…`; unset: emails are saved to `DATA_DIR/mail`',
     '',
     urlOf(['smtp:', 'smtps:'], 'expected smtp://user:password@host:port or smtps://…'),
   ),
-  mailFrom: setting('MAIL_FROM', 'the sender of mails', 'forms@localhost.localdomain', address),
+  mailFrom: setting('MAIL_FROM', 'the sender of emails', 'forms@localhost.localdomain', address),
   operatorEmail: optional(
     'OPERATOR_EMAIL',
     'who gets submissions to the demo form and, if it is set, is told of webhooks that fail',
@@ -357,7 +357,7 @@ const table = z.object({
   maxWaitsTotal: setting('MAX_WAITS_TOTAL', 'those of all keys', '10000', wholeNumber(1, 1_000_000)),
   notifyMailboxesPerKey: setting(
     'NOTIFY_MAILBOXES_PER_KEY',
-    'mailboxes that have not confirmed anything to the service and that one key may have mailed in a day, for sessions',
+    'mailboxes that have not confirmed anything to the service and that one key may email in a day, for sessions',
     '50',
     wholeNumber(0, 1_000_000),
   ),
@@ -387,7 +387,7 @@ const table = z.object({
   ),
   metricsHost: setting(
     'METRICS_HOST',
-    'the address for them; whoever reaches it may read them',
+    'the address for them; anyone who can reach it can read them',
     '127.0.0.1',
     hostName,
   ),

@@ -100,8 +100,10 @@ function welcome(running: App, options: Config): string {
     ['gRPC', running.grpcUrl],
     ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],
     [
-      'Mail',
-      smtpUrl === undefined ? `written to ${dataDir}/mail (SMTP_URL sends it)` : `sent by ${hostOf(smtpUrl)}`,
+      'Email',
+      smtpUrl === undefined
+        ? `saved to ${dataDir}/mail (set SMTP_URL to send it)`
+        : `sent by ${hostOf(smtpUrl)}`,
     ],
     ...(running.metricsUrl === undefined ? [] : [['Metrics', running.metricsUrl]]),
     ...(running.firstKey === undefined

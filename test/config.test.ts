@@ -111,7 +111,7 @@ describe('readConfig', () => {
 
     expect(problems).toEqual([
       'PORT: expected a whole number from 0 to 65535',
-      'MAIL_FROM: expected an e-mail address',
+      'MAIL_FROM: expected an email address',
       'RATE_LIMIT: expected on or off',
     ]);
   });
@@ -125,7 +125,7 @@ describe('readConfig', () => {
     });
 
     expect(problems).toEqual([
-      'MAIL_FROM: expected an e-mail address',
+      'MAIL_FROM: expected an email address',
       'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
       'METRICS_PORT: expected off, or a port for each of WORKERS beside PORT and GRPC_PORT',
       'TLS_CERT: needed with TLS_KEY',

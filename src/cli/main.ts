@@ -43,7 +43,7 @@ replay sends deliveries again: the ones named by dlv_…, all failed ones of a w
 of a form's submissions (form_…). The key needs the scope webhooks:write.
 
 mcp serves MCP by standard input and output, for agents that start a program in place of calling /mcp. The
-key's scopes decide which tools there are. npm prints lines of its own first unless told: npm run --silent.
+key's scopes decide which tools there are. npm prints lines of its own first; npm run --silent prints none.
 
 forms keeps forms as files of a folder, NAME.form.json or NAME.form.yaml: plan prints what would change and ends with
 0 for nothing, 2 for changes and 3 for changes that break something; apply does it; export writes what the service
@@ -60,7 +60,7 @@ webhooks:read.
   --out DIR          where the types go
 
 admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
-asks the service that has the latter open. A new key alone goes to standard output.
+asks the service that has the folder open. Only the new key is written to stdout.
 
   --name TEXT          what the key is called in lists (default: admin)
   --scopes LIST        what it may do, comma-separated (default: *, everything)
@@ -72,10 +72,10 @@ for a database on a server it needs pg_dump; with --without-secrets the archive 
 makes a new SECRET_KEY while the service is stopped, and takes back what the former one gave. admin restore reads all of it and unpacks it into an empty DATA_DIR, and
 into the empty database of a server; with --check it only reads. It ends with 1 if files are missing, unless
 --allow-missing-files. Without a file it checks what a server has. admin migrate brings the tables up to date.
-admin doctor checks settings, disk, database, clock, mail, ports and addresses, and says what to do; it ends with 1 if
+admin doctor checks settings, disk, database, clock, email, ports and addresses, and says what to do; it ends with 1 if
 something fails. admin export writes all of a project into an empty folder, as lines of JSON and files. admin erase
 deletes everything of a project but its name, and revokes its keys; with --value, it deletes the submissions and
-sessions in which that is found, such as an e-mail address.
+sessions in which that is found, such as an email address.
 `;
 
 const options = {

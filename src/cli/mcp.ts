@@ -7,7 +7,7 @@ import { reasonOf } from './terminal.ts';
  * Serves MCP on `input` and `output` by passing each message on to the service's `/mcp` with a key, for clients that
  * start a program in place of calling an address. Ends with `input`, once everything is answered.
  *
- * A message that the service does not answer is answered with its error, so that no client waits for ever.
+ * A message that the service does not answer is answered with its error, so that no client waits forever.
  */
 export async function bridgeMcp({ server, key, input, output }: BridgeOptions): Promise<void> {
   const underWay = new Map<unknown, AbortController>();

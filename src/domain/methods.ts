@@ -231,7 +231,7 @@ const hosted: MethodTable<typeof HostedService> = {
   sendRespondentCode: {
     key: 'none',
     limits: { name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true },
-    audit: isNot('Whoever opens a page asks for a code. What is submitted says who has given one.'),
+    audit: isNot('Anyone who opens a page can ask for a code. The submission says who has given one.'),
   },
   giveRespondentCode: {
     key: 'none',
@@ -302,7 +302,7 @@ const owners: MethodTable<typeof OwnersService> = {
   requestSignIn: {
     ...signInLink,
     limits: { name: 'sign-in', per: 'hour', client: 20, total: 600, wider: true },
-    audit: isNot('Anybody can ask for a mail to any address. Who follows its link is recorded.'),
+    audit: isNot('Anyone can ask for an email to any address. Who follows its link is recorded.'),
   },
   getSignInLink: { ...signInLink, audit: changesNothing },
   signIn: { ...signInLink, audit: changes('owner.signed_in') },

@@ -56,7 +56,7 @@ const attempt = shape(AttemptSchema, '', {
 const delivery = shape(DeliverySchema, 'DeliveryLog', {
   id: z.string(),
   channel: z.enum(['webhook', 'mail']),
-  webhook_id: z.string().nullable().describe('null for mail, and for callbacks of sessions.'),
+  webhook_id: z.string().nullable().describe('null for emails, and for callbacks of sessions.'),
   address: z.string().nullable().describe('null for webhooks.'),
   event_id: z.string().nullable(),
   event: from(({ eventType, mailKind }) => eventNameOf(eventType) || mailKindNameOf(mailKind), z.string()),
@@ -131,7 +131,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
-    summary: 'List a form’s deliveries, mails too, newest first',
+    summary: 'List a form’s deliveries, including emails, newest first',
     name: 'deliveries',
     query: deliveriesQuery,
     input: ({ id, query, page }) => ({

@@ -100,7 +100,7 @@ export function createGateway(options: GatewayOptions): Router {
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
-    throw failed(Reason.NOT_FOUND, 'There is no such route; GET /openapi.json describes all', {
+    throw failed(Reason.NOT_FOUND, 'Route not found. See /openapi.json.', {
       nextCall: NextCall.CORRECTED,
     });
   });

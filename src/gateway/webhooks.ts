@@ -184,7 +184,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
   }),
   route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
-    summary: 'Delete a webhook; what waits to be delivered is dropped',
+    summary: 'Delete a webhook; pending deliveries are cancelled',
     input: ({ id }) => ({ webhookId: id }),
     reply: okReply,
     answer: () => ({ ok: true as const }),

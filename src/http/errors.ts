@@ -178,9 +178,9 @@ const nextByReason = new Map<FailureReason, string>([
 
 /** What to call after a failure, for callers of REST, by the name of the call. */
 export const nextInWords = {
-  none: 'No request helps: tell whoever asked for it what the message says.',
+  none: 'No request helps. Show the message to the person who asked.',
   same: 'Wait retry_after seconds, then send the same request again; with its Idempotency-Key nothing is made twice.',
-  corrected: 'Put right what details or the message name, then send the request again.',
+  corrected: 'Fix the fields listed in `details`, or what the message names. Then send the request again.',
   with_key:
     'Ask the owner of the service for a key that may do this: POST /v1/keys or `npm run cli -- admin keys create` makes one.',
   list: 'Check the id: GET /v1/forms lists the forms, and POST /api/forms/:id/activate publishes a draft.',

@@ -103,7 +103,7 @@ async function readMultipart(
     await promise;
   } finally {
     body.unpipe(parser).destroy();
-    // Whoever still reads a file would wait for ever.
+    // Whoever still reads a file would wait forever.
     for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
   }
 }

@@ -4,7 +4,7 @@ import type { Notification } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { notifyLimits, sessionSeconds } from '../domain/limits/limits.ts';
 import { durationOf, timeReply } from './shape.ts';
 
-const email = z.string().describe('The person who is mailed.');
+const email = z.string().describe('The person who gets the email.');
 const webhookId = z.string().describe('The webhook that is called: it has registered `session.notified`.');
 const message = z
   .string()
@@ -38,7 +38,7 @@ export const notifyReply = z
     remind_after: z.array(z.number()),
     sent_at: timeReply.nullable().describe('When the last notification was sent.'),
     failed: z.boolean().describe('Whether one can’t be sent.'),
-    stopped: z.boolean().describe('Whether the person has stopped such mails.'),
+    stopped: z.boolean().describe('Whether the person has stopped such emails.'),
     error: z.string().exactOptional().describe('Why one failed or was stopped, or what it waits for.'),
   })
   .meta({ id: 'Notification' });

@@ -14,14 +14,14 @@ const origin = z
     by: z
       .enum(answerChannels)
       .describe(
-        '`human`: from the hosted page, where whoever holds the link can answer. `api`: by a call or an HTML form. ' +
+        '`human`: from the hosted page, where anyone with the link can answer. `api`: by a call or an HTML form. ' +
           '`prefill`: left as it was. `default`: the field’s. `mcp_user`: as an MCP client says, by its user.',
       ),
     at: timeReply,
     verified: z
       .literal(true)
       .exactOptional()
-      .describe('By a person who gave a code mailed to their address: the submission’s `respondent`.'),
+      .describe('By a person who gave a code emailed to their address: the submission’s `respondent`.'),
     key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
   })
   .meta({ id: 'AnswerOrigin' });

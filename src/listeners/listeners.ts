@@ -163,7 +163,7 @@ function ignore(): void {}
 
 /**
  * Makes what destroys a connection some time after it was ended on this side: who never closes the other one would
- * keep it for ever.
+ * keep it permanently.
  */
 function lingering(lingerMs: number): (socket: Socket) => void {
   function finished(this: Socket): void {

@@ -186,7 +186,7 @@ forms and for submitting answers by REST.
 
 ## In short
 
-1. \`create_form\`, then \`activate_form\` with the owner's e-mail address. Fields have \`answeredBy\`: anyone, human, agent.
+1. \`create_form\`, then \`activate_form\` with the owner's email address. Fields have \`answeredBy\`: anyone, human, agent.
 2. \`get_form\` tells what is asked. \`submit_answers\` submits what you know.
 3. \`ask_person\` opens a session with your answers as prefill and returns a link for the person.
 4. \`wait_for_session\` waits for the person and returns the answers.

@@ -12,7 +12,7 @@ import { emailField } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
 
 /**
- * Answers GET on an activation link with a form that asks for the owner's e-mail address and posts to the same
+ * Answers GET on an activation link with a form that asks for the owner's email address and posts to the same
  * path, a REST route. Opening the link changes nothing, since mail scanners open links too.
  */
 export async function showActivation({ call, request, response }: PageExchange): Promise<void> {

@@ -12,7 +12,7 @@ import swaggerUi from 'swagger-ui-dist/package.json' with { type: 'json' };
 /**
  * The files that the pages load.
  *
- * Their paths carry a hash over all of them, so that browsers may keep them for ever. The modules of
+ * Their paths carry a hash over all of them, so that browsers may keep them permanently. The modules of
  * the script keep their places relative to each other, so that their imports resolve as they are:
  * there is no bundler.
  */

@@ -15,7 +15,7 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
   return async ({ request, response }) => {
     const root = rootOf(request);
     const body = html`<h1>${TITLE}</h1>
-<p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by e-mail, by signed webhook, or as a file.</p>
+<p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by email, by signed webhook, or as a file.</p>
 <h2>Where to go</h2>
 <ul class="places">${links.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>

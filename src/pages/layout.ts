@@ -46,7 +46,7 @@ ${content.body}
   return { html: page.text, headers: headersOf(style, content) };
 }
 
-/** The input of an e-mail address with its label; `problem` says what is wrong with the one that was given. */
+/** The input of an email address with its label; `problem` says what is wrong with the one that was given. */
 export function emailField({ id, label, problem, words, ...more }: EmailField): Html {
   const isWrong = problem !== undefined;
   return html`<div class="${isWrong ? 'field wrong' : 'field'}"><label for="${id}">${label}</label>

@@ -39,7 +39,7 @@ export async function followMailLink({ call, request, response }: PageExchange):
   if (isOneClick) {
     // One click stops mail and nothing else, whichever link a program finds.
     const { purpose } = await call(rpcs.getMailLink, { token });
-    if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop mail');
+    if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
   }
   const done =
     inputs.has('start') && !isOneClick

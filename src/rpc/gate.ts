@@ -86,7 +86,10 @@ async function ownerBehind(
 ): Promise<Owner | undefined> {
   if (text === undefined) {
     if (needs === 'none') return undefined;
-    throw failed(Reason.MISSING_KEY, 'This call needs a session of an owner: sign in by a mailed link');
+    throw failed(
+      Reason.MISSING_KEY,
+      'This call needs a session of an owner: sign in with a link from an email',
+    );
   }
   const owner = needs === 'none' ? undefined : await owners.find(text);
   if (owner === undefined)

@@ -112,7 +112,7 @@ export function createCallLog({ log, now, describeTemporaryFault, onLimit }: Log
         cause: error,
       });
     }
-    return failed(Reason.INTERNAL, `Something went wrong inside; the log has it under ${requestId}`, {
+    return failed(Reason.INTERNAL, `Something went wrong on our side. Reference: ${requestId}`, {
       cause: error,
     });
   }

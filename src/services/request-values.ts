@@ -51,10 +51,10 @@ const names = {
   upl: 'upload',
 };
 
-/** Throws INVALID at `email` unless the text is one plain e-mail address. */
+/** Throws INVALID at `email` unless the text is one plain email address. */
 export function requireEmail(text: string, path = 'email'): void {
   if (isEmailAddress(text)) return;
-  const message = 'Expected an e-mail address';
+  const message = 'Expected an email address';
   throw invalid([text === '' ? required(path) : { path, code: 'invalid_string', message }]);
 }
 

@@ -31,7 +31,7 @@ export const KeyEntity = defineEntity({
 
 export type Key = InferEntity<typeof KeyEntity>;
 
-/** A key that was deleted, for ever: BOOTSTRAP_API_KEY must not bring it back at the next start. */
+/** A key that was deleted, permanently: BOOTSTRAP_API_KEY must not bring it back at the next start. */
 export const RevokedKeyEntity = defineEntity({
   name: 'RevokedKey',
   tableName: 'revoked_keys',

@@ -59,7 +59,7 @@ export function createMetrics({ version, database }: BuildFacts) {
     ['channel'],
     SECONDS,
   );
-  const mails = counter('forms_mails_total', 'What came of mails, by their kind.', ['kind', 'outcome']);
+  const mails = counter('forms_mails_total', 'Results of emails, by their kind.', ['kind', 'outcome']);
   const turnedOff = counter('forms_webhooks_turned_off_total', 'Webhooks turned off by the service.', [
     'cause',
   ]);

@@ -1,4 +1,5 @@
 import { languageOfTag, preferredLanguages } from '../domain/text/accept-language.ts';
+import { inDigits } from './quantities.ts';
 import ar from './words/ar.json' with { type: 'json' };
 import de from './words/de.json' with { type: 'json' };
 import en from './words/en.json' with { type: 'json' };
@@ -43,6 +44,12 @@ function isSpoken(subtag: string): subtag is keyof typeof languages {
 /** Fills in the placeholders of a text: `fill('At most {max}', { max: 3 })`. */
 export function fill(text: string, values: Record<string, string | number | undefined>): string {
   return text.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
+}
+
+/** The text for a count: `one` where a language writes this number as a singular. Both may have `{n}`. */
+export function fillCount(one: string, other: string, count: number, tag: string): string {
+  const isOne = new Intl.PluralRules(tag).select(count) === 'one';
+  return fill(isOne ? one : other, { n: inDigits(count, tag) });
 }
 
 /** Languages whose usual script runs from right to left. */

@@ -101,7 +101,7 @@ describe.each(engines)('forms as files, on %s', (engine) => {
       at('bad.form.yaml:10:3: settings.allowPartial: '),
       at('cut.form.json:2:'),
       at('literal.form.json:1:'),
-      at('nobody.form.json:18:3: owner: Expected an e-mail address'),
+      at('nobody.form.json:18:3: owner: Expected an email address'),
       at('UP.form.json:1:1: The key UP needs'),
       at('twice.form.json:1:2: key: '),
       'Nothing was applied.',

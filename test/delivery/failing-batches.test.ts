@@ -44,7 +44,7 @@ describe.each(engines)('a batch on %s', (engine) => {
         channel: 'mail',
         kind: 'owner',
         attemptCount: 0,
-        error: 'The service could not make the mail.',
+        error: 'The service could not make the email.',
       },
       attempts: [],
     });

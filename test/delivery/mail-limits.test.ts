@@ -39,8 +39,8 @@ describe.each(engines)('limits of mails on %s', (engine) => {
     const [notice] = await mailServer.expectMails(1);
     await expectStatuses(database, { 'notice delivered': 1, 'owner pending': 5 });
 
-    expect(notice?.subject).toBe('Answers wait for you to confirm this address');
-    expect(notice?.text).toContain('Answers to the form “Win https scoundrel example” that wait for you: 5.');
+    expect(notice?.subject).toBe('Confirm your email to see 5 new responses');
+    expect(notice?.text).toContain('Form: Win https scoundrel example');
     expect(notice?.source).not.toMatch(/Stranger|Scoundrel|scoundrel\.example/);
     expect(linksIn(notice)).toEqual(['confirm-owner', 'stop']);
     expect(mailServer.mails).toHaveLength(1);

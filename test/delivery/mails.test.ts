@@ -44,11 +44,11 @@ describe.each(engines)('mails on %s', (engine) => {
     const [logged] = await expectFinished(database, form, 1);
 
     expect(mail?.recipients).toEqual(['owner@example.com']);
-    expect(mail?.subject).toBe('New submission: Contact');
+    expect(mail?.subject).toBe('New response: Contact');
     expect(mail?.replyTo).toEqual([{ name: '', address: 'ada@example.com' }]);
     expect(mail?.from).toEqual({ name: 'Contact', address: 'forms@example.com' });
     expect(mail?.messageId).toBe(`<${logged?.delivery.id}@example.com>`);
-    expect(mail?.text).toMatch(/Your name:\s+Ada <b>&\s+Your e-mail:\s+ada@example.com/);
+    expect(mail?.text).toMatch(/Your name:\s+Ada <b>&\s+Your email:\s+ada@example.com/);
     expect(mail?.html).toContain('Ada &lt;b&gt;&amp;');
     expect(headerOf(mail, 'list-unsubscribe-post')).toBe('List-Unsubscribe=One-Click');
     expect(linkIn(headerOf(mail, 'list-unsubscribe'))).toEqual({
@@ -133,8 +133,8 @@ describe.each(engines)('mails on %s', (engine) => {
 
     const subjects = mailServer.mails.map(({ recipients, subject }) => [recipients.join(), subject]);
     expect(Object.fromEntries(subjects)).toEqual({
-      'a@example.com': 'Confirm that you want submissions: Contact',
-      'b@example.com': 'New submission: Contact',
+      'a@example.com': 'Confirm that you want responses: Contact',
+      'b@example.com': 'New response: Contact',
     });
   });
 
@@ -271,7 +271,7 @@ describe.each(engines)('mails on %s', (engine) => {
 
     expect(stopped?.delivery).toMatchObject({
       status: 'failed',
-      error: 'The address wants no more mail.',
+      error: 'The address has stopped these emails.',
       attemptCount: 0,
     });
     expect(mailServer.mails).toHaveLength(3);
@@ -300,7 +300,7 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(failed?.delivery).toMatchObject({ status: 'failed', attemptCount: 1, responseStatus: 550 });
     const warnings = lines.map((line) => JSON.parse(line)).sort((a, b) => a.status - b.status);
     expect(warnings.map(({ msg }) => msg)).toEqual(
-      [451, 451, 550].map((status) => `A mail could not be sent: The mail server answered ${status}.`),
+      [451, 451, 550].map((status) => `An email could not be sent: The mail server answered ${status}.`),
     );
     expect(lines.join()).not.toContain('@example.com');
   });
@@ -363,7 +363,7 @@ describe.each(engines)('mails on %s', (engine) => {
     await expectFinished(database, form, 1);
 
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { code: expect.any(String), msg: "A mail could not be sent: The mail server can't be reached." },
+      { code: expect.any(String), msg: "An email could not be sent: The mail server can't be reached." },
     ]);
   });
 
@@ -487,7 +487,7 @@ it('writes mails to files that only their owner reads, and names neither address
   expect(readFileSync(file, 'utf8')).toContain('To: owner@example.com');
   expect([mailDir, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600]);
   expect(lines.join()).toContain(file);
-  expect(lines.join()).not.toMatch(/owner@example\.com|New submission/);
+  expect(lines.join()).not.toMatch(/owner@example\.com|New response/);
 });
 
 /** A recipient that the form's owner has added and that has confirmed. */

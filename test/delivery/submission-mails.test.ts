@@ -69,22 +69,22 @@ describe('the mail to an owner', () => {
 
   it.each([
     ['owner', 'because you own the form “Contact”'],
-    ['unconfirmed', 'You have not confirmed that yet'],
-    ['named', 'the form “Contact” names this address as a recipient'],
+    ['unconfirmed', 'You haven’t confirmed that yet'],
+    ['named', 'the form “Contact” lists this address as a recipient'],
     ['added', 'the owner of the form “Contact” added this address'],
-    ['operator', 'somebody tried its demo form'],
+    ['operator', 'someone tried its demo form'],
   ] as const)('says who gets it and why: %s', (reader, why) => {
     const { text, html } = mailOf({ reader });
 
     expect(text).toContain(why);
     expect(html).toContain(why);
-    expect(text).toContain('Submission sub_1');
+    expect(text).toContain('Reference: sub_1');
   });
 
   it('links to the submission on the owner’s page, for the owner alone', () => {
     const link = 'https://api.test/owner/submissions/sub_1';
 
-    expect(mailOf().text).toContain(`Open this submission:\n${link}`);
+    expect(mailOf().text).toContain(`Open response:\n${link}`);
     expect(mailOf().html).toContain(`href="${link}"`);
     expect(mailOf({ reader: 'named' }).html).not.toContain('/owner/');
     expect(mailOf({ reader: 'added' }).html).not.toContain('/owner/');
@@ -126,12 +126,12 @@ describe('the mail to an owner', () => {
     expect(mail.html).toContain(`<a href="${link}"`);
     expect(mail.html).toContain('>a &lt;b&gt;.png (1 kB)</a>');
     expect(mail.text).toContain(
-      'The links to files work until November 29, 2026, for everybody who has them.',
+      'File links work until November 29, 2026. Anyone with a link can open its file.',
     );
     expect(readFileLink(secretKey, token, now + 7 * 86_400_000 - 1)).toMatchObject({ uploadId: cv });
     expect(readFileLink(secretKey, token, now + 7 * 86_400_000)).toMatchObject({ reason: 'expired' });
     expect(unconfirmed.text).toContain('Cv:\ncv[.]pdf');
-    expect(unconfirmed.text).toContain('once you have confirmed your address');
+    expect(unconfirmed.text).toContain('after you confirm your address');
     expect(unconfirmed.html).not.toContain('/files/');
   });
 

@@ -40,12 +40,20 @@ describe('an attempt that was not delivered', () => {
 
   it('is in the log when a mail is dropped', async () => {
     const { log, lines } = logOfLines();
-    const attempt = attemptsOf({ log }, { outcome: 'dropped', error: 'The address wants no more mail.' });
+    const attempt = attemptsOf(
+      { log },
+      { outcome: 'dropped', error: 'The address has stopped these emails.' },
+    );
 
     await attempt(aMail('dlv_1'));
 
     expect(lines()).toMatchObject([
-      { delivery: 'dlv_1', kind: 'owner', outcome: 'dropped', reason: 'The address wants no more mail.' },
+      {
+        delivery: 'dlv_1',
+        kind: 'owner',
+        outcome: 'dropped',
+        reason: 'The address has stopped these emails.',
+      },
     ]);
     expect(JSON.stringify(lines())).not.toContain('@');
   });

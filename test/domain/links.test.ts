@@ -15,7 +15,7 @@ describe('signed links', () => {
     expect(verifyLink([key], 'stop', token, now + 1000)).toEqual({ ok: false, reason: 'expired' });
   });
 
-  it('last for ever without expiry', () => {
+  it('last permanently without expiry', () => {
     expect(verifyLink([key], 'stop', signLink(key, 'stop', '', null), 8.64e15)).toEqual({
       ok: true,
       value: '',

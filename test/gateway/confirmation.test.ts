@@ -42,10 +42,10 @@ describe('what is said of a confirmation', () => {
     const ofStranger = await activate(email, null);
 
     const sent = said.filter((message) => message.includes('A confirmation is on its way to often'));
-    const later = said.filter((message) => message.includes('waits until another day'));
+    const later = said.filter((message) => message.includes('on another day'));
     expect([sent.length, later.length]).toEqual([3, 2]);
     expect(ofStranger).toBe(
-      `The form is published. A confirmation is on its way to ${email}. If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
+      `The form is published. A confirmation is on its way to ${email}. If no email arrives, that address has stopped our emails or was asked too often today. Responses are held until it confirms; it gets at most 3 notices a day about them.`,
     );
     const waiting = () => service.database.select("select from delivery_queue where error like 'Waits:%'");
     await until(async () => mailServer.mails.length >= 4 && (await waiting()).length === 2);
@@ -80,7 +80,7 @@ describe('what is said of a confirmation', () => {
     const page = await activateByPage(email);
 
     expect(message).toBe(
-      `The form is published. ${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again.`,
+      `The form is published. ${email} gets no confirmation, because that address has stopped emails from this service. The link at the end of any earlier email starts them again.`,
     );
     expect(page).toContain('erhält keine Bestätigung, weil die Mails dieses Dienstes');
     expect(page).not.toContain('unterwegs');
@@ -129,7 +129,7 @@ describe('what is said of a confirmation', () => {
     expect(activated).toMatchObject({
       confirmation: ConfirmationState.WRITTEN,
       message:
-        'The form is published. The confirmation to ada@example.com is written to a file, because SMTP_URL is not set.',
+        'The form is published. The confirmation to ada@example.com is saved to a file, because SMTP_URL is not set.',
     });
     expect([(await written)?.mailWritten, (await sent)?.mailWritten]).toEqual([true, false]);
   });

@@ -122,11 +122,11 @@ describe('POST /api/forms/:id/activate', () => {
     }
 
     const published =
-      'The form is published. The confirmation to owner@example.com is written to a file, because SMTP_URL is not set.';
+      'The form is published. The confirmation to owner@example.com is saved to a file, because SMTP_URL is not set.';
     const waits =
-      'If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait;';
+      'If no email arrives, that address has stopped our emails or was asked too often today. Responses are held until it confirms;';
     expect(replies.map(({ json }) => json.message)).toEqual([
-      `${published} ${waits} the answers follow after that.`,
+      `${published} ${waits} it gets at most 3 notices a day about them.`,
       published,
       published,
     ]);

@@ -37,10 +37,8 @@ describe('the activation page', () => {
     const activated = await postForm(draft.activate_url, { email: 'owner@example.com' });
 
     expect(page.text).toContain('Activate “Win at […]”');
-    expect(activated.text).toContain('“Win at […]” takes answers now.');
-    expect(activated.text).toContain(
-      'that address is only told that answers wait, at most three times a day',
-    );
+    expect(activated.text).toContain('“Win at […]” is live.');
+    expect(activated.text).toContain('Responses are held until you confirm your address.');
     expect([page.text, activated.text].join()).not.toContain('evil.example');
   });
 
@@ -82,23 +80,23 @@ describe('a mailed link', () => {
     const all = await postForm(path, { stop: 'all' });
 
     expect(page.status).toBe(200);
-    expect(page.text).toContain('Which mail should no longer go to owner@example.com?');
+    expect(page.text).toContain('Which emails should we stop sending to owner@example.com?');
     expect([oneClick.status, all.status]).toEqual([200, 200]);
     expect(oneClick.text).toContain('gets no more of this mail');
-    expect(all.text).toContain('gets no more mail of this service, but for links to sign in');
-    expect(all.text).toContain('<button name="start" value="yes">Start again</button>');
+    expect(all.text).toContain('no longer gets emails from this service, except sign-in links on request');
+    expect(all.text).toContain('<button name="start" value="yes">Start emails again</button>');
 
     const stopped = await service.get(path, { key: null });
     const still = await postForm(path, { 'List-Unsubscribe': 'One-Click', start: 'yes' });
     const started = await postForm(path, { start: 'yes' });
     const again = await service.get(path, { key: null });
 
-    expect(stopped.text).toContain('Start again');
+    expect(stopped.text).toContain('Start emails again');
     expect(stopped.text).toContain('value="everything"');
     expect(stopped.text).not.toContain('value="form"');
     expect(still.text).not.toContain('gets this mail again');
-    expect(started.text).toContain('owner@example.com gets this mail again.');
-    expect(again.text).toContain('Which mail should no longer go to owner@example.com?');
+    expect(started.text).toContain('owner@example.com gets these emails again.');
+    expect(again.text).toContain('Which emails should we stop sending to owner@example.com?');
   });
 
   it('quotes the name of its form without links', async () => {
@@ -219,7 +217,7 @@ describe('what an operator turns off', () => {
 });
 
 describe('the files of the pages', () => {
-  it('are found from every page, kept for ever, and small', async () => {
+  it('are found from every page, kept permanently, and small', async () => {
     const form = await service.givenPublishedForm();
     const { session } = (await service.post(`/v1/forms/${form.id}/sessions`)).json;
     const page = await service.get(`/f/${session.id}`);

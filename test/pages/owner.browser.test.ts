@@ -94,10 +94,10 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     const [link = ''] = /http\S+owner\/sign-in\S+/.exec(mailed()?.text ?? '') ?? [];
 
     const elsewhere = await browser.open(link);
-    expect(await elsewhere.textContent('main')).toContain('This link was asked for in another browser');
+    expect(await elsewhere.textContent('main')).toContain('This link was requested in another browser');
     expect(await browser.audit(elsewhere)).toEqual([]);
     await elsewhere.click('main button');
-    expect(await elsewhere.textContent('h1')).toBe('Look into your mailbox');
+    expect(await elsewhere.textContent('h1')).toBe('Check your email');
     await page.goto(link);
     await page.check('text=Stay signed in');
     expect(await browser.audit(page)).toEqual([]);
@@ -147,7 +147,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     ]);
     expect(onPage).toContain('The form is full.');
     expect(inSettings).toContain('The form closed at the time in its settings.');
-    expect(inSettings).not.toContain('Close the form');
+    expect(inSettings).not.toContain('Close form');
     expect(problems).toEqual([]);
   });
 
@@ -163,7 +163,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
 
     await page.fill('[name=email]', address);
     await page.click('main form button');
-    expect(await page.textContent('h1')).toBe('Look into your mailbox');
+    expect(await page.textContent('h1')).toBe('Check your email');
     await see('sent');
     await until(() =>
       mailServer.mails.slice(before).some(({ subject }) => subject === 'Sign in to your forms'),
@@ -198,37 +198,37 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(download.suggestedFilename()).toBe('cv.txt');
 
     await page.click('text=Job application');
-    await page.click('text=Charts');
+    await page.click('text=Insights');
     expect(await page.textContent('main')).toContain('Design');
     await see('charts');
     await page.click('text=Settings');
-    await page.click('text=Close the form');
+    await page.click('text=Close form');
     expect(await page.textContent('.tag')).toMatch(/^Closed since [A-Z][a-z]{2} \d+, \d{4}$/);
     const refused = await service.post(`/api/forms/${formId}/submissions`, { answers: { name: 'Bob' } });
     expect([refused.status, refused.json.error.reason]).toEqual([410, 'closed']);
     await see('settings');
-    await page.click('text=Open it again');
-    await page.click('text=Stop these mails');
-    await page.click('text=Start mails again');
+    await page.click('text=Reopen form');
+    await page.click('text=Stop emails');
+    await page.click('text=Start emails again');
     await page.fill('#recipient', 'bob');
     await page.click('text="Add"');
     expect(await page.textContent('.error')).toContain('email address');
     await page.fill('#recipient', 'bob@example.com');
     await page.click('text="Add"');
-    expect(await page.textContent('.files')).toContain('Has not confirmed yet');
+    expect(await page.textContent('.files')).toContain('Not confirmed yet');
     await page.fill('#new-owner', 'eve@example.com');
-    await page.click('text=Ask to take it over');
-    expect(await page.textContent('main')).toContain('eve@example.com can take over the form');
+    await page.click('text=Send transfer request');
+    expect(await page.textContent('main')).toContain('eve@example.com hasn’t accepted the transfer yet.');
     if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
     await see('people');
     await page.click('[aria-label="Remove bob@example.com"]');
-    await page.click('.tabs >> text=Answers');
+    await page.click('.tabs >> text=Responses');
     await page.click('tbody tr:last-child a');
 
-    await page.click('text=Delete this answer');
+    await page.click('text=Delete response');
     await see('delete');
-    await page.click('text=Keep it');
-    await page.click('text=Delete this answer');
+    await page.click('text=Cancel');
+    await page.click('text=Delete response');
     await page.click('main .actions button');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=CSV')]);
@@ -291,8 +291,8 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.click('button[data-copy]');
     await page.locator('button', { hasText: 'Copied' }).waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');
-    await page.click('text=Stop these mails');
-    await page.waitForSelector('text=You get no mails about this form.');
+    await page.click('text=Stop emails');
+    await page.waitForSelector('text=You don’t get emails about this form.');
 
     expect(copied).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+/f/${id}$`));
     await browser.expectNoProblems();

@@ -39,7 +39,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', { ti
       await page.selectOption('[name="home.country"]', 'CH');
       await next(page);
       await page.waitForSelector('.summary');
-      expect(await page.textContent('.summary a')).toBe('Home – Fill in “Town or city”.');
+      expect(await page.textContent('.summary a')).toBe('Home – Enter “Town or city”.');
       expect(await page.getAttribute('.summary a', 'href')).toBe('#home.2');
       await expectFine(page, javaScriptEnabled);
       await page.fill('[name="home.city"]', 'Bern');
@@ -55,7 +55,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', { ti
       await expectFine(page, javaScriptEnabled);
       await next(page);
       await page.waitForSelector('.summary');
-      expect(await page.textContent('.summary a')).toBe('Grid – Choose an option in the row “Staff”.');
+      expect(await page.textContent('.summary a')).toBe('Grid – Choose an option for “Staff”.');
       expect(await page.inputValue('[name="colour.other"]')).toBe('Green');
       await page.check('[name="grid.staff"][value=bad]');
       await next(page);
@@ -100,7 +100,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', { ti
     await page.mouse.down();
     await page.mouse.move(last.x + 5, last.y + last.height, { steps: 5 });
     await page.mouse.up();
-    expect(await page.textContent('#status')).toBe('“Price” is number 2 of 2 now.');
+    expect(await page.textContent('#status')).toBe('“Price” is now number 2 of 2.');
     await next(page);
     await page.waitForSelector('.copy');
     sent += 1;

@@ -97,7 +97,7 @@ describe('the page of a session', () => {
     expect(page.text).toContain('<title>Error: Contact</title>');
     expect(page.text).toContain('<a href="#email.0">Email – Enter an email address');
     expect(page.text).toContain('Enter 18 or more.');
-    expect(page.text).toContain('Tick the box to go on.');
+    expect(page.text).toContain('Tick the box to continue.');
     expect(page.text).toContain('value="not an address"');
     expect(page.text).toContain('aria-describedby="email.error"');
     expect(await statusOf(session.id)).toBe('open');
@@ -222,7 +222,7 @@ describe('the page of a session', () => {
     });
 
     expect(revealed.status).toBe(200);
-    expect(revealed.text).toContain('There are further questions now');
+    expect(revealed.text).toContain('Your answers added more questions.');
     expect(revealed.text).not.toContain('class="error"');
     expect(last.text).toContain('Step 2 of 2');
     expect(last.text).toContain('<input type="hidden" name="os" value="Linux" data-carried="text">');
@@ -387,7 +387,7 @@ describe('a session that can’t be filled, or not by everybody,', () => {
 
     const page = await postForm(session.id, { email: 'a@example.com' }, headers);
 
-    expect([page.status, page.text.includes('Not understood')]).toEqual([415, true]);
+    expect([page.status, page.text.includes('We couldn’t read this')]).toEqual([415, true]);
     expect(await statusOf(session.id)).toBe('open');
   });
 

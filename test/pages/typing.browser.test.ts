@@ -30,7 +30,7 @@ describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
     await page.waitForSelector('.summary');
     expect(await page.locator('.wrong p.error').allTextContents()).toEqual([
       'Error: Enter 5 or fewer.',
-      'Error: Enter an answer.',
+      'Error: Enter name.',
     ]);
 
     await page.fill('[name=seats]', '4');

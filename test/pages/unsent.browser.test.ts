@@ -162,7 +162,7 @@ describe.skipIf(noBrowser)('a page that can’t be sent', { timeout: 60_000 }, (
     await page.locator('.files .error').waitFor();
 
     expect(await page.textContent('.files .error')).toBe(
-      'cv.txt could not be uploaded. Choose the file again: it could not be kept.',
+      'cv.txt couldn’t be uploaded. Choose the file again. We couldn’t keep it.',
     );
     await page.setInputFiles('[name=cv]', file);
     await page.locator('.files button').nth(1).waitFor();

@@ -87,7 +87,7 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     await mine.click('text=Settings');
     await mine.fill('#recipient', colleague);
     await mine.click('text="Add"');
-    expect(await mine.textContent('.files')).toContain('Has not confirmed yet');
+    expect(await mine.textContent('.files')).toContain('Not confirmed yet');
     await see(mine, 'owner-settings');
     const theirs = await browser.open(
       linkIn(await mailTo(colleague, 'confirm-recipient'), 'mail/confirm-recipient'),
@@ -98,19 +98,19 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     await answer(pageUrl, options, { name: 'Walter Hahn', email: visitor });
     expect((await mailTo(colleague, 'Walter Hahn')).replyTo).toEqual([{ address: visitor, name: '' }]);
 
-    await mine.click('.tabs >> text=Charts');
+    await mine.click('.tabs >> text=Insights');
     await see(mine, 'owner-charts');
-    await mine.click('.tabs >> text=Answers');
+    await mine.click('.tabs >> text=Responses');
     await expect.poll(() => mine.locator('tbody tr').count()).toBe(2);
     await mine.click('tbody tr:first-child a');
     expect(await mine.textContent('main')).toContain('Walter Hahn');
-    await mine.click('text=Delete this answer');
+    await mine.click('text=Delete response');
     await see(mine, 'owner-delete');
     await mine.click('main .actions button');
     await expect.poll(() => mine.locator('tbody tr').count()).toBe(1);
 
     await mine.click('text=Settings');
-    await mine.click('text=Close the form');
+    await mine.click('text=Close form');
     const late = await browser.open(pageUrl, options);
     expect(await late.textContent('main')).toContain('no longer');
     await see(late, 'form-closed');

@@ -73,7 +73,7 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
 
     await stopMail(service.database, { address: OWNER, formId });
     await service.post(`/v1/webhook-deliveries/${first}/replay`);
-    await until(async () => (await outage.states()).includes('failed The address wants no more mail.'));
+    await until(async () => (await outage.states()).includes('failed The address has stopped these emails.'));
     await service.database.execute('delete from mail_stops');
     await givenOwnerSession(service, 'next@example.com', formId);
     await service.post(`/v1/webhook-deliveries/${second}/replay`);

@@ -7,7 +7,7 @@ import {
 import { checkDefinition } from '../../src/domain/definition/definition.ts';
 import { definitionToMessage } from '../../src/domain/definition/definition-proto.ts';
 
-/** A valid definition, one e-mail field delivered by e-mail, with what is given instead. */
+/** A valid definition, one email field delivered by email, with what is given instead. */
 export function definitionMessage(overrides: DefinitionInit = {}) {
   const email: MessageInitShape<typeof FormFieldSchema> = {
     id: 'email',
@@ -33,7 +33,7 @@ export function definitionOf(fields: object[], settings: object = {}, delivery: 
   return definitionToMessage(checked.definition);
 }
 
-/** One required e-mail field. */
+/** One required email field. */
 export const emailField = [{ id: 'email', type: 'email', required: true }];
 
 export type DefinitionInit = Partial<MessageInitShape<typeof FormDefinitionSchema>>;

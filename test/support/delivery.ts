@@ -121,7 +121,7 @@ export const plainDefinition: FormDefinition = {
   slug: 'contact',
   fields: [
     { ...common, id: 'name', type: 'text', label: 'Your name' },
-    { ...common, id: 'email', type: 'email', label: 'Your e-mail' },
+    { ...common, id: 'email', type: 'email', label: 'Your email' },
   ],
   delivery: { type: 'email' },
   settings: {

@@ -690,7 +690,7 @@ export declare type DeliveryTarget = Message<"headlessforms.v1.DeliveryTarget"> 
    */
   channel: {
     /**
-     * By e-mail, to the address that activated the form and to further ones.
+     * By email, to the address that activated the form and to further ones.
      *
      * @generated from field: headlessforms.v1.EmailDelivery email = 1;
      */
@@ -714,7 +714,7 @@ export declare type DeliveryTarget = Message<"headlessforms.v1.DeliveryTarget"> 
 export declare const DeliveryTargetSchema: GenMessage<DeliveryTarget>;
 
 /**
- * Delivery by e-mail.
+ * Delivery by email.
  *
  * @generated from message headlessforms.v1.EmailDelivery
  */
@@ -875,7 +875,7 @@ export declare type Settings = Message<"headlessforms.v1.Settings"> & {
   embedOrigins: string[];
 
   /**
-   * How many days submissions are kept, 1 to 3,650; unset: for ever.
+   * How many days submissions are kept, 1 to 3,650; unset: permanently.
    *
    * @generated from field: optional int32 retention_days = 7;
    */
@@ -1120,7 +1120,7 @@ export enum FormFieldType {
   TEXTAREA = 2,
 
   /**
-   * An e-mail address.
+   * An email address.
    *
    * @generated from enum value: FORM_FIELD_TYPE_EMAIL = 3;
    */

@@ -409,7 +409,7 @@ export enum Reason {
   EXPIRED = 11,
 
   /**
-   * The form takes no more submissions. Code `FAILED_PRECONDITION`, status 410.
+   * The form no longer accepts responses. Code `FAILED_PRECONDITION`, status 410.
    *
    * @generated from enum value: REASON_CLOSED = 12;
    */

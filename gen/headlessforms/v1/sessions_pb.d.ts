@@ -235,7 +235,7 @@ export declare type Notification = Message<"headlessforms.v1.Notification"> & {
   failed: boolean;
 
   /**
-   * Whether the person has stopped such mails.
+   * Whether the person has stopped such emails.
    *
    * @generated from field: bool stopped = 7;
    */
@@ -512,7 +512,7 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
   notify?: Notify | undefined;
 
   /**
-   * Who is to answer on the page: it asks for a code mailed to that address before it shows anything. Needs an API key
+   * Who is to answer on the page: it asks for a code emailed to that address before it shows anything. Needs an API key
    * with the scope `sessions:notify`.
    *
    * @generated from field: headlessforms.v1.SessionRespondent respondent = 42;

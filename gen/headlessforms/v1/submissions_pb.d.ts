@@ -108,7 +108,7 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
   personal: string[];
 
   /**
-   * The person who answered on the page, with a code mailed to their address. Unset for all others, and for what a key
+   * The person who answered on the page, with a code emailed to their address. Unset for all others, and for what a key
    * submits.
    *
    * @generated from field: headlessforms.v1.Respondent respondent = 12;
@@ -1189,7 +1189,7 @@ export declare const SubmissionsService: GenService<{
     output: typeof DeleteSubmissionResponseSchema;
   },
   /**
-   * Deletes every submission and every session in which a value is found, such as an e-mail address: for a
+   * Deletes every submission and every session in which a value is found, such as an email address: for a
    * person who asks to be forgotten. Scope `submissions:delete`.
    *
    * A call looks through the project for about two seconds. As long as it returns a `next_page_token`, call

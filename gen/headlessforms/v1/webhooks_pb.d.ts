@@ -1709,7 +1709,7 @@ export enum DeliveryChannel {
   WEBHOOK = 1,
 
   /**
-   * By e-mail.
+   * By email.
    *
    * @generated from enum value: DELIVERY_CHANNEL_MAIL = 2;
    */

@@ -15,8 +15,8 @@ export async function erase(
   if (!isConfirmed) {
     const what =
       value === undefined
-        ? `Everything of the project ${project} will be deleted, and its keys revoked, for ever.`
-        : `Every submission and session of the project ${project} in which ${value} is found will be deleted for ever.`;
+        ? `Everything of the project ${project} will be permanently deleted, and its keys revoked.`
+        : `Every submission and session of the project ${project} that contains ${value} will be permanently deleted.`;
     throw new RefusedError(`${what} If that is meant, add --yes.`);
   }
   if (value === undefined) await eraseProject(admin, project, terminal);

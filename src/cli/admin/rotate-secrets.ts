@@ -48,16 +48,16 @@ export async function rotateSecrets(isConfirmed: boolean, terminal: Terminal): P
 
   note(`Sealed the secrets of ${done.resealed} rows with a new key.`);
   if (done.unreadable > 0) note(`${done.unreadable} secrets open with no key and stay as they are.`);
-  note(`Voided ${done.links} mailed links, and ended ${done.sessions} sessions of owners.`);
+  note(`Voided ${done.links} emailed links, and ended ${done.sessions} sessions of owners.`);
   note('What is left to do:');
   if (file === undefined) {
     note('- Set SECRET_KEY to the key above for every instance, and remove SECRET_KEY_PREVIOUS.');
   }
-  note('- Start the service. Links of mails sent before are refused, those that stop mail as well.');
+  note('- Start the service. Links in earlier emails no longer work, including those that stop emails.');
   note('- Destroy backups from before, or keep them where only you can read them: they hold the former key,');
   note('  or secrets that it opens. Make a new one with --without-secrets.');
   if (done.webhooks.length === 0) return;
-  note('- Whoever has a copy of the database, too, can sign as these webhooks. Change their secrets:');
+  note('- Anyone who also has a copy of the database can sign as these webhooks. Change their secrets:');
   note('  POST /v1/webhooks/:id/rotate-secret');
   printTable([['ID', 'PROJECT', 'HOST'], ...done.webhooks], note);
 }

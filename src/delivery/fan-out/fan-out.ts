@@ -84,11 +84,11 @@ async function park(
 ): Promise<number[]> {
   log.error(
     { err: error, event: eventId },
-    'Could not make the mails of an event; its form has a failed delivery instead.',
+    'Could not make the emails of an event; its form has a failed delivery instead.',
   );
   const { mails } = effectsOf(type);
   const kind = mails === 'submission' ? 'owner' : mails;
-  const parked = { id: newId('dlv', now()), eventId, kind, error: 'The service could not make the mail.' };
+  const parked = { id: newId('dlv', now()), eventId, kind, error: 'The service could not make the email.' };
   await parkEvent(database, parked);
   return [];
 }

@@ -92,7 +92,7 @@ export function making<Made>(make: () => Made): Made {
   try {
     return make();
   } catch (error) {
-    throw new MakingFailed('Mails could not be made', { cause: error });
+    throw new MakingFailed('Emails could not be made', { cause: error });
   }
 }
 

@@ -183,7 +183,7 @@ async function refuseSignIn(
   if (claim.step > 0) return null;
   const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
   const usedUp = await takeMailAllowances(database, claim.id, signInAllowances(claim, mailboxOf(to), limit));
-  return usedUp && dropped('Not sent: there were enough of these mails today.');
+  return usedUp && dropped('Not sent: the daily limit of these emails is reached.');
 }
 
 /** What others ask for doesn't use up the mails for a device that has signed in, nor one client all of the others. */

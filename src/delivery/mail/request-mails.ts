@@ -10,9 +10,8 @@ import {
 } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import { insertMailedLink } from '../../store/mail/mailed-links.ts';
-import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
-import { fill, type MailWords } from '../../text/words.ts';
+import { fill, fillCount, type MailWords } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
@@ -79,14 +78,11 @@ export async function noticeMail(
 ): Promise<MailMessage> {
   const { mail, tag } = context.language;
   const form = lettersAndDigits(formName);
+  const title = fillCount(mail.noticeSubjectOne, mail.noticeSubject, waiting, tag);
   return writeMail(context, {
-    subject: mail.noticeSubject,
-    title: mail.noticeTitle,
-    paragraphs: [
-      fill(form === '' ? mail.noticeTextNameless : mail.noticeText, { form, n: inDigits(waiting, tag) }),
-      mail.noticeMore,
-      mail.ignore,
-    ],
+    subject: title,
+    title,
+    paragraphs: [...(form === '' ? [] : [fill(mail.noticeText, { form })]), mail.noticeMore, mail.ignore],
     button: await newButton(options, context, requests.confirmation),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });

@@ -26,11 +26,11 @@ export function createMailSender(options: MailSenderOptions): MailSender {
 
       const mail = await composeMail(options, claim, content).catch((error: unknown) => {
         if (!(error instanceof MakingFailed)) throw error;
-        options.log.error({ err: error, delivery: claim.id }, 'Could not make a mail; it has failed.');
+        options.log.error({ err: error, delivery: claim.id }, 'Could not make an email; it has failed.');
         return error;
       });
       if (mail instanceof MakingFailed)
-        return { outcome: 'dropped', error: 'The service could not make the mail.' };
+        return { outcome: 'dropped', error: 'The service could not make the email.' };
       if (mail === null)
         return {
           outcome: 'dropped',

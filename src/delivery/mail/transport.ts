@@ -40,7 +40,7 @@ function fileTransport(mailDir: string, log: Log): MailTransport {
       await mkdir(mailDir, { recursive: true, mode: 0o700 });
       await writeFile(`${file}.part`, message, { mode: 0o600 });
       await rename(`${file}.part`, file);
-      log.info({ file }, 'Wrote a mail to a file; set SMTP_URL to send mails.');
+      log.info({ file }, 'Saved an email to a file; set SMTP_URL to send emails.');
       return 'written to a file';
     },
     close: () => transport.close(),

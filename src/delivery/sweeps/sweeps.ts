@@ -252,7 +252,7 @@ export function createResealing({ database, secrets, log }: ResealingOptions): (
     }
     log.info(
       { resealed },
-      'All stored secrets are sealed with SECRET_KEY. SECRET_KEY_PREVIOUS is needed for links in mails alone.',
+      'All stored secrets are sealed with SECRET_KEY. SECRET_KEY_PREVIOUS is needed only for links in emails.',
     );
     return false;
   };

@@ -90,7 +90,7 @@ function createUndeliveredLog({
   };
 }
 
-const undelivered = { webhook: 'A webhook could not be delivered', mail: 'A mail could not be sent' };
+const undelivered = { webhook: 'A webhook could not be delivered', mail: 'An email could not be sent' };
 
 /** Of each channel, outcome and level. */
 const SAMPLED_LINES = 100;

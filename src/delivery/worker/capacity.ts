@@ -269,7 +269,7 @@ export type CapacityOptions = {
   /** How many mails may be sent at once, within that. */
   mailConnections: number;
   /**
-   * Sends a delivery, calls `onAnswer` with how long the answer took (for ever, if there was none), and resolves
+   * Sends a delivery, calls `onAnswer` with how long the answer took (permanently, if there was none), and resolves
    * when the result is stored: to whether the receiver took it. Must not throw.
    */
   send: (claim: Claim, onAnswer: (tookMs: number) => void) => Promise<boolean>;

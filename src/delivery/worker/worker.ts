@@ -113,7 +113,7 @@ function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const since = new Date(watermark.since());
     const startedAt = performance.now();
 
-    // Mails of one project on each page would use up all connections, and those behind it wait for ever. So every other
+    // Mails of one project on each page would use up all connections, and those behind it wait forever. So every other
     // page of a round leaves them to the step by names.
     mailsWereLeft = isPageFull && startedAt >= nextRoundAt && !mailsWereLeft;
     const forPage = mailsWereLeft ? { ...free, mails: 0 } : free;

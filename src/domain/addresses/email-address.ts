@@ -1,5 +1,5 @@
 /**
- * Whether a text is one plain e-mail address: `local@domain.tld`, ASCII, at most 254 characters.
+ * Whether a text is one plain email address: `local@domain.tld`, ASCII, at most 254 characters.
  *
  * Strict on purpose, since addresses end up in mail headers and envelopes: no display name, quotes,
  * comments, lists, address literals, blanks or line breaks.
@@ -28,7 +28,7 @@ const localPart = new RegExp(localPartPattern);
 export const MAX_ADDRESS_LENGTH = 254;
 
 /**
- * The mailbox behind an e-mail address, so that limits count all addresses that reach one person as one:
+ * The mailbox behind an email address, so that limits count all addresses that reach one person as one:
  * in lower case, without `+tag`, and for providers known for it without dots and under one domain.
  *
  * Only to compare and to count; never send to it.

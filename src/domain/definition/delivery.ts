@@ -30,15 +30,15 @@ const emailDeliverySchema = z
   .strictObject({
     type: z.literal('email'),
     to: z
-      .array(z.string().refine(isEmailAddress, 'Expected an e-mail address').meta({ format: 'email' }))
+      .array(z.string().refine(isEmailAddress, 'Expected an email address').meta({ format: 'email' }))
       .max(5)
       .exactOptional()
       .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),
     subject: subject.exactOptional(),
     replyTo: fieldId.exactOptional().describe('The id of an email field.'),
-    autoresponse: autoresponseSchema.exactOptional().describe('A mail to the person who answered.'),
+    autoresponse: autoresponseSchema.exactOptional().describe('An email to the person who answered.'),
   })
-  .describe('A mail to the owner for each submission.');
+  .describe('An email to the owner for each submission.');
 
 const webhookDeliverySchema = z
   .strictObject({

@@ -27,7 +27,7 @@ const besideDefinition = {
   key: formNames.key.describe('What names the form. Default: the name of the file.'),
   owner: z
     .string()
-    .refine(isEmailAddress, 'Expected an e-mail address')
+    .refine(isEmailAddress, 'Expected an email address')
     .meta({ format: 'email' })
     .exactOptional()
     .describe('Who owns the form once the address confirms. Absent: as it is.'),

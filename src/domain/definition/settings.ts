@@ -57,7 +57,7 @@ export const settingsSchema = z
       .min(1)
       .max(3650)
       .exactOptional()
-      .describe('Absent: submissions are kept for ever.'),
+      .describe('Absent: submissions are kept permanently.'),
     closesAt: textUpTo(64)
       .refine((time) => isDatetime(time) && isTimestamp(time), {
         error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',
@@ -65,7 +65,7 @@ export const settingsSchema = z
       })
       .exactOptional()
       .meta({ format: 'date-time' })
-      .describe('From then on the form takes no answers; ISO 8601 with offset, in the years 1 to 9999.'),
+      .describe('From then on the form accepts no responses; ISO 8601 with offset, in the years 1 to 9999.'),
     maxSubmissions: z
       .int()
       .min(1)
@@ -84,12 +84,12 @@ export const settingsSchema = z
     publicPage: z
       .boolean()
       .default(true)
-      .describe('Whether the form has a page of its own, /f/form_…, for everybody who knows the address.'),
+      .describe('Whether the form has a page of its own, /f/form_…, for everyone who knows the address.'),
     onePerRespondent: z
       .boolean()
       .exactOptional()
       .describe(
-        'Takes one submission of each mailbox: the page asks for a code mailed to it. Default: false.',
+        'Takes one submission of each mailbox: the page asks for a code emailed to it. Default: false.',
       ),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),

@@ -44,7 +44,7 @@ const translationSchema = z
         successMessage: text(formLimits.successMessage),
       })
       .exactOptional(),
-    autoresponse: autoresponseTranslation.exactOptional().describe('The mail to the person who answered.'),
+    autoresponse: autoresponseTranslation.exactOptional().describe('The email to the person who answered.'),
   })
   .meta({ id: 'Translation', description: 'The texts of a form in another language.' });
 

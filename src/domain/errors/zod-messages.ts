@@ -92,7 +92,7 @@ const units = new Map([
 ]);
 
 const formats = new Map([
-  ['email', 'Expected an e-mail address'],
+  ['email', 'Expected an email address'],
   ['url', 'Expected an absolute URL'],
   ['date', 'Expected a date of the form YYYY-MM-DD'],
   ['time', 'Expected a time of the form HH:MM or HH:MM:SS'],

@@ -139,7 +139,7 @@ export type SubmissionFacts = {
   /** Of a session, that it ended by this, and the SHA-256 of what its person was shown, in hex. */
   outcome?: string;
   contextChecksum?: string;
-  /** Who answered with a code mailed to their address. */
+  /** Who answered with a code emailed to their address. */
   respondent?: VerifiedRespondent;
   source: string;
   metadata: JsonObject;

@@ -68,7 +68,7 @@ const commonAttributes = {
     .default('anyone')
     .describe(
       '`human`: answers are taken from the hosted page alone, so that no API call, HTML form or prefill can give them; ' +
-        'whoever holds the link can. `agent`: by API or prefill alone, never shown on the page.',
+        'anyone with the link can. `agent`: only by API or prefill, never shown on the page.',
     ),
   personal: z
     .boolean()

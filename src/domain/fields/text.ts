@@ -75,10 +75,10 @@ export const text: FieldTypeRules<TextField> = {
 /** Text of several lines. */
 export const textarea: FieldTypeRules<TextField> = { ...text, control: 'textarea' };
 
-/** Text that is one plain e-mail address. */
+/** Text that is one plain email address. */
 export const email: FieldTypeRules<TextField> = {
   ...text,
-  check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an e-mail address'),
+  check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an email address'),
   jsonSchema: (field, needed) => ({
     ...textSchema(field, needed, [emailPattern, localPartPattern], MAX_ADDRESS_LENGTH),
     format: 'email',

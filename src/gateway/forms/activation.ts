@@ -31,14 +31,16 @@ const activated = shape(FormSchema, '', {
 
 const activatedReply = z.object({
   form: activated.schema,
-  message: z.string().describe('What becomes of the mail that asks to confirm, and of answers until then.'),
+  message: z
+    .string()
+    .describe('What happens to the confirmation email, and to responses until it is confirmed.'),
   webhook_secret: webhookSecret,
 });
 
 /** The route that publishes a draft. */
 export const activationRoutes: Route[] = tagged('Forms', [
   customRoute('post', ACTIVATION_PATH, rpcs.activateForm, {
-    summary: 'Publish a draft; the address becomes its owner and is asked by mail to confirm',
+    summary: 'Publish a draft; the address becomes its owner and is asked by email to confirm',
     query: tokenQuery,
     body: emailBody,
     forms: formTypes,

@@ -184,7 +184,7 @@ export const formRoutes: Route[] = tagged('Forms', [
     answer: () => ({ ok: true as const }),
   }),
   route('post', '/v1/forms/:id/owner', rpcs.changeFormOwner, {
-    summary: 'Ask another address to own the form; it does once it confirms by mail',
+    summary: 'Ask another address to own the form; it does once it confirms by email',
     body: emailBody,
     input: ({ id, body }) => ({ formId: id, email: body.email }),
     status: 202,

@@ -27,7 +27,7 @@ export const webhookSecret = z
 
 export const emailBody = z
   .strictObject({
-    email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
+    email: z.string().meta({ format: 'email' }).describe('The owner’s email address.'),
   })
   .meta({ id: 'EmailInput' });
 
@@ -56,7 +56,7 @@ export const listedForm = shape(FormSchema, 'ListedForm', formFields);
 
 /** How people and websites reach a published form. */
 const share = shape(FormShareSchema, '', {
-  page_url: z.string().nullable().describe('The form’s own page, for everybody; null if it has none.'),
+  page_url: z.string().nullable().describe('The form’s public page; null if it has none.'),
   submissions_url: z.string().describe('Where answers are posted: as JSON, or by an HTML form.'),
   html: from(
     'html_snippet',

@@ -50,7 +50,7 @@ const formFile = definitionBeside(
       .string()
       .meta({ format: 'email' })
       .exactOptional()
-      .describe('The address that owns the form once it confirms by mail.'),
+      .describe('The address that owns the form once it confirms by email.'),
     managed_by: formNames.managed_by,
   },
   // Which URL a form keeps is for the service to say.

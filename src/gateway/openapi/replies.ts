@@ -54,7 +54,7 @@ export const headers = {
 };
 
 /** What a browser that posted a form gets, unless it prefers JSON. */
-export const page = { schema: { type: 'string', description: 'A page, for whoever posted an HTML form.' } };
+export const page = { schema: { type: 'string', description: 'A page, for the sender of an HTML form.' } };
 
 type HeaderName = keyof typeof headers;
 

@@ -70,7 +70,7 @@ const provenance = z
         verified: z
           .literal(true)
           .exactOptional()
-          .describe('By a person who gave a code mailed to their address.'),
+          .describe('By a person who gave a code emailed to their address.'),
         keyId: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
       })
       .meta({ id: 'EventAnswerOrigin' }),
@@ -99,7 +99,7 @@ const submissionData = (status: 'accepted' | 'complete') =>
     respondent: z
       .object({ method: z.literal('email_code'), email: z.string(), verifiedAt: timeReply })
       .exactOptional()
-      .describe('Who answered on the page with a code mailed to their address.'),
+      .describe('Who answered on the page with a code emailed to their address.'),
     createdAt: timeReply,
   });
 

@@ -49,7 +49,7 @@ const sessionOptions = {
     .meta({ id: 'SessionRespondent' })
     .exactOptional()
     .describe(
-      'Who is to answer: the page asks for a code mailed to that address before it shows anything. Needs an API key ' +
+      'Who is to answer: the page asks for a code emailed to that address before it shows anything. Needs an API key ' +
         'with `sessions:notify`.',
     ),
 };
@@ -117,7 +117,7 @@ export const declineSessionBody = z
 export const sessionStatus = z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']);
 
 export const session = shape(SessionSchema, 'Session', {
-  id: z.string().describe('Whoever has it can fill the session.'),
+  id: z.string().describe('Anyone who has it can fill in the session.'),
   form_id: z.string(),
   form_version_id: z.string(),
   status: sessionStatus,

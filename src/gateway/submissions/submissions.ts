@@ -46,7 +46,7 @@ export const submission = shape(SubmissionSchema, 'Submission', {
       .object({ method: z.literal('email_code'), email: z.string(), verified_at: timeReply })
       .nullable()
       .meta({ id: 'Respondent' })
-      .describe('Who answered on the page with a code mailed to their address; null for all others.'),
+      .describe('Who answered on the page with a code emailed to their address; null for all others.'),
   ),
   provenance: from(
     readProvenance,
@@ -114,7 +114,7 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
     answer: () => ({ ok: true as const }),
   }),
   route('post', '/v1/erasures', rpcs.eraseSubmissions, {
-    summary: 'Delete every submission and session in which a value is found, such as an e-mail address',
+    summary: 'Delete every submission and session in which a value is found, such as an email address',
     body: z.strictObject({
       value: z
         .string()

@@ -94,7 +94,7 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   }),
   customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
     name: 'submitDemo',
-    summary: 'Submit to the demo form; its operator gets a mail',
+    summary: 'Submit to the demo form; its operator gets an email',
     headers: { 'Idempotency-Key': idempotencyKey },
     body: demoBody,
     status: 201,

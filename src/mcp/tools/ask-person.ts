@@ -116,7 +116,7 @@ export const askPerson = defineTool({
       .strictObject({ email: z.string() })
       .exactOptional()
       .describe(
-        'The person who is to answer, whom a code is mailed to before the page shows anything: a forwarded link is ' +
+        'The person who is to answer, whom a code is emailed to before the page shows anything: a forwarded link is ' +
           'worth nothing. The key needs sessions:notify.',
       ),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
@@ -124,7 +124,7 @@ export const askPerson = defineTool({
       .meta(notifyJsonSchema)
       .exactOptional()
       .describe(
-        'Whom to mail the question, or which webhook to call, now and as reminders while it is open.',
+        'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
       ),
     idempotency_key: idempotencyKey,
   }),

@@ -55,8 +55,8 @@ export const formTools: Tool[] = [
     name: 'create_form',
     title: 'Create a form',
     description:
-      'Makes a draft of a form, to be answered many times; ask_person asks a question once. It takes answers only after activate_form, or after a person has opened activate_url ' +
-      'and given an e-mail address. Give fields that only a person may answer answeredBy: human, and those that you ' +
+      'Makes a draft of a form, to be answered many times; ask_person asks a question once. It is live only after activate_form, or after a person has opened activate_url ' +
+      'and given an email address. Give fields that only a person may answer answeredBy: human, and those that you ' +
       'will fill yourself answeredBy: agent.',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
     rpcs: [[rpcs.createForm]],
@@ -75,7 +75,7 @@ export const formTools: Tool[] = [
       const path = `/api/forms/${made.id}/activate?token=${encodeURIComponent(token)}`;
       return {
         facts: { form: form.of(made), activation_token: token, activate_url: baseUrl + path },
-        next: ['Publish it: activate_form with this token and the e-mail address of its owner.'],
+        next: ['Publish it: activate_form with this token and the email address of its owner.'],
       };
     },
   }),
@@ -83,18 +83,18 @@ export const formTools: Tool[] = [
     name: 'activate_form',
     title: 'Publish a draft',
     description:
-      'Publishes a draft with its activation_token. The address becomes its owner and is asked by mail to confirm, ' +
+      'Publishes a draft with its activation_token. The address becomes its owner and is asked by email to confirm, ' +
       'so give one that belongs to the person you work for.',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
     rpcs: [[rpcs.activateForm]],
     input: z.strictObject({
       form_id: formId,
       activation_token: z.string().min(1).describe('From create_form.'),
-      email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
+      email: z.string().meta({ format: 'email' }).describe('The owner’s email address.'),
     }),
     output: z.looseObject({
       form: form.schema.loose(),
-      page_url: z.string().nullable().describe('The page of the form, for everybody; null if it has none.'),
+      page_url: z.string().nullable().describe('The form’s public page; null if it has none.'),
       webhook_secret: z.string().optional(),
     }),
     async run({ form_id, activation_token, email }, { call }) {
@@ -113,10 +113,7 @@ export const formTools: Tool[] = [
           page_url: textOrNull(present(published).share?.pageUrl ?? ''),
           ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
         },
-        next: [
-          message,
-          'The form takes answers now: submit_answers for your own, ask_person for those of a person.',
-        ],
+        next: [message, 'The form is live: submit_answers for your own, ask_person for those of a person.'],
       };
     },
   }),

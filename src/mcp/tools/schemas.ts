@@ -16,7 +16,7 @@ export const formId = z.string().min(1).describe('`form_…`');
 export const sessionId = z
   .string()
   .min(1)
-  .describe('`sess_…`, a secret: whoever has it can fill the session.');
+  .describe('`sess_…`, a secret: anyone who has it can fill in the session.');
 export const submissionId = z.string().min(1).describe('`sub_…`');
 
 export const idempotencyKey = z
@@ -122,7 +122,7 @@ export const definition = jsonObject
       delivery: {
         type: 'object',
         description:
-          '{"type": "email"} mails the owner; {"type": "webhook", "url": "https://…"} calls a program.',
+          '{"type": "email"} emails the owner; {"type": "webhook", "url": "https://…"} calls a program.',
         properties: { type: { enum: ['email', 'webhook'] }, url: { type: 'string' } },
         required: ['type'],
       },

@@ -7,6 +7,7 @@ import { uploadLimits } from '../../domain/fields/index.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
+import { languageOfTag } from '../../domain/text/accept-language.ts';
 import { sizeLimitInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { addressWords } from './controls/address.ts';
@@ -23,7 +24,7 @@ export function countedLength(field: Field): number | undefined {
 
 /**
  * What is wrong in the page's language: the first problem of each field, by its id, and those that belong to no field
- * of the page. The texts stand beside the field's label, so they do not repeat it.
+ * of the page. The texts stand beside the field's label, so that few repeat it.
  *
  * `texts` are what was posted; a field without any lacks an answer.
  */
@@ -50,13 +51,15 @@ export function problemsOf(
 export function problemOf(
   field: Field,
   { path, code }: Violation,
-  { isEmpty, language: { words, tag } }: { isEmpty: boolean; language: Language },
+  { isEmpty, language }: { isEmpty: boolean; language: Language },
 ): Problem {
+  const { words, tag } = language;
   const own = fieldWords[field.type];
   if (path.endsWith(OF_A_FILE)) {
     const size = sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag);
     return { text: code === 'too_big' ? fill(words.fileTooLarge, { size }) : words.fileRefused };
   }
+  if (isEmpty && own.missing === 'needAnswer') return { text: askFor(field.label, language), isNamed: true };
   if (isEmpty) return { text: words[own.missing] };
   const part = path.split('.')[2] ?? '';
   const ofPart = own.part?.(field, part, code, words);
@@ -66,6 +69,17 @@ export function problemOf(
   if (word === undefined) return { text: field.patternMessage ?? words[own.other] };
   return { text: fill(words[word], { step: field.step, ...own.limits?.(field, tag) }) };
 }
+
+/** Asks for an answer by the field's label. English puts it into the sentence, unless it is a question or long. */
+function askFor(label: string, { words, tag }: Language): string {
+  const isSentence = /[?!.:？！。：؟]\s*$/u.test(label) || label.length > MAX_NAME;
+  if (isSentence) return fill(words.needReply, { label });
+  const isWord = /^\p{Lu}(?:\p{Ll}|\s)/u.test(label) && !label.startsWith('I ');
+  const name = languageOfTag(tag) === 'en' && isWord ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+  return fill(words.needAnswer, { label: name });
+}
+
+const MAX_NAME = 60;
 
 /** The end of a violation's path that concerns one file, not the list of them. */
 const OF_A_FILE = '.file';
@@ -94,9 +108,9 @@ const anything: FieldWords = { missing: 'needAnswer', other: 'refused' };
 const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
   text: { ...line, hint: lengthHint },
   textarea: { ...line, hint: lengthHint },
-  email: { ...line, other: 'needEmail' },
-  url: { ...line, other: 'needUrl' },
-  phone: { ...line, other: 'needPhone' },
+  email: { ...line, missing: 'needEmail', other: 'needEmail' },
+  url: { ...line, missing: 'needUrl', other: 'needUrl' },
+  phone: { ...line, missing: 'needPhone', other: 'needPhone' },
   number: {
     missing: 'needAnswer',
     tooSmall: 'tooLow',
@@ -252,4 +266,9 @@ type FieldWords = {
 };
 
 /** What is wrong with a field, in words, and with which part of its answer if not with all of it. */
-export type Problem = { text: string; part?: string };
+export type Problem = {
+  text: string;
+  part?: string;
+  /** Whether the text has the field's label. */
+  isNamed?: boolean;
+};

@@ -166,7 +166,7 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 <ul>${shown.map((field) => {
     const problem = view.problems?.get(field.id);
     if (problem === undefined) return false;
-    return html`<li><a href="#${anchorOf(field, problem)}">${field.label} – ${problem.text}</a></li>`;
+    return html`<li><a href="#${anchorOf(field, problem)}">${problem.isNamed !== true && `${field.label} – `}${problem.text}</a></li>`;
   })}${view.otherProblems?.map((problem) => html`<li>${problem}</li>`)}</ul>
 </div>`;
 }

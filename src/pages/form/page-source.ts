@@ -192,12 +192,15 @@ const previewer =
 
 /** Why a session in each state takes no answers. */
 const refusals: Partial<Record<HostedState, [reason: FailureReason, message: string]>> = {
-  [HostedState.CODE_NEEDED]: [Reason.CODE_NEEDED, 'Only the page takes answers, after a code that it mails'],
+  [HostedState.CODE_NEEDED]: [
+    Reason.CODE_NEEDED,
+    'Only the page accepts answers, after a code that it emails',
+  ],
   [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
   [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
   [HostedState.CANCELLED]: [Reason.CANCELLED, 'The session has been cancelled'],
   [HostedState.DECLINED]: [Reason.DECLINED, 'The person has declined to answer'],
-  [HostedState.CLOSED]: [Reason.CLOSED, 'The form takes no more submissions'],
+  [HostedState.CLOSED]: [Reason.CLOSED, 'The form no longer accepts responses'],
   [HostedState.ARCHIVED]: [Reason.ARCHIVED, 'The form is archived'],
 };
 

@@ -88,10 +88,25 @@ function tablePage({ request, language, csrf }: OwnerExchange, shown: Shown): Ow
   const body = html`${formHead(form, 'answers', request, language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>` : tableOf(form, submissions, base, language)}
-${searched !== undefined && html`<p class="note" role="status">${fill(searched.truncated ? owner.searchedNewest : owner.searchedAll, { count: inDigits(searched.searchedCount, language.tag) })}</p>`}
+${searched !== undefined && html`<p class="note" role="status">${searchedText(shown, searched, language)}</p>`}
 <div class="actions">${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
 ${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
   return { title: form.name, body, status: problem === undefined ? 200 : 422 };
+}
+
+/** How many were found is known where one page shows them all. */
+function searchedText(
+  { filter, submissions, nextPageToken }: Shown,
+  searched: Searched,
+  language: Language,
+): string {
+  const { owner, tag } = language;
+  const isWhole = filter.page === '' && nextPageToken === '';
+  const text = isWhole ? owner.searchedAll : owner.searchedMore;
+  return fill(searched.truncated ? owner.searchedNewest : text, {
+    found: inDigits(submissions.length, tag),
+    count: inDigits(searched.searchedCount, tag),
+  });
 }
 
 function isEmpty({ acceptedCount, spamCount }: OwnedForm, { spam }: Filter): boolean {
@@ -131,10 +146,12 @@ type Shown = {
   submissions: OwnedSubmission[];
   nextPageToken: string;
   /** How much was searched. */
-  searched?: { searchedCount: number; truncated: boolean };
+  searched?: Searched;
   /** What is wrong with the text to search for. */
   problem?: string;
 };
+
+type Searched = { searchedCount: number; truncated: boolean };
 
 /** Reads which answers to show; `valueIn` gives the value of a query parameter or of an input. */
 function readFilter(valueIn: (name: string) => string): Filter {

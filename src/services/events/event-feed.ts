@@ -225,7 +225,7 @@ export type EventFeed = {
   announce(): void;
   /** Gives the events that are committed from now on, until it is disposed of. */
   follow(follower: Follower): Promise<Following>;
-  /** Ends it for ever. */
+  /** Ends it permanently. */
   close(): Promise<void>;
 };
 

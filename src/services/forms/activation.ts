@@ -158,7 +158,7 @@ export async function countRequest(
   const allowance = strangersAllowance(creatorOf(context, call));
   const usedUp = await takeMailAllowances(context.database, countedAs, [allowance]);
   if (usedUp === null) return;
-  const message = 'Too many people were asked by mail from this address today';
+  const message = 'Too many people were asked by email from this address today';
   throw limited('mails_to_strangers', message, usedUp.waitMs / 1000);
 }
 
@@ -176,13 +176,13 @@ const sentences: Record<ConfirmationState, (email: string) => string> = {
   [ConfirmationState.UNSPECIFIED]: () => '',
   [ConfirmationState.ON_ITS_WAY]: (email) => `A confirmation is on its way to ${email}.`,
   [ConfirmationState.LATER]: (email) =>
-    `The confirmation to ${email} waits until another day: that address was asked to confirm often today.`,
+    `The confirmation to ${email} is sent on another day. That address has had too many requests today.`,
   [ConfirmationState.STOPPED]: (email) =>
-    `${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again.`,
+    `${email} gets no confirmation, because that address has stopped emails from this service. The link at the end of any earlier email starts them again.`,
   [ConfirmationState.WRITTEN]: (email) =>
-    `The confirmation to ${email} is written to a file, because SMTP_URL is not set.`,
+    `The confirmation to ${email} is saved to a file, because SMTP_URL is not set.`,
 };
 
 /** Said of forms made without a key that are delivered by mail. */
 const WAITS =
-  'If no email arrives, that address has stopped our emails or was asked too often today. Until it has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
+  'If no email arrives, that address has stopped our emails or was asked too often today. Responses are held until it confirms; it gets at most 3 notices a day about them.';

@@ -122,7 +122,7 @@ export function archived(): ConnectError {
 
 /** The failure of a form that takes no more submissions, but may again. */
 export function closed(): ConnectError {
-  return failed(Reason.CLOSED, 'This form takes no more submissions');
+  return failed(Reason.CLOSED, 'This form no longer accepts responses');
 }
 
 /** Whether a form takes submissions, as its current version's settings and its counts say. */

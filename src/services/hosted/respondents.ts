@@ -144,7 +144,7 @@ export async function giveCode(
     return true;
   });
   if (!isGiven)
-    throw invalid([{ path: 'code', code: 'custom', message: 'Expected the code that was mailed last' }]);
+    throw invalid([{ path: 'code', code: 'custom', message: 'Expected the code from the latest email' }]);
   return {};
 }
 

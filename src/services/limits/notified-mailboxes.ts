@@ -11,7 +11,7 @@ import type { ServiceContext } from '../context.ts';
 /** Throws INSUFFICIENT_SCOPE unless the caller may have others mailed. */
 export function requireNotifyScope(call: HandlerContext): void {
   if (!holds(callerOf(call).scopes, 'sessions:notify')) {
-    throw insufficientScope('sessions:notify', 'to have somebody mailed or notified');
+    throw insufficientScope('sessions:notify', 'to email or notify a person');
   }
 }
 
@@ -32,7 +32,7 @@ export async function countNotifiedMailboxes(
     if (await hasConfirmed(tx, address)) continue;
     const waitMs = await countAgainst(tx, notifiedAs(secretKey, address), strangersOfKey(keyId, limit));
     if (waitMs !== null) {
-      const message = `This key has had mail sent to ${limit} mailboxes today that have not confirmed anything`;
+      const message = `This key has had emails sent to ${limit} mailboxes today that have not confirmed anything`;
       throw limited('notified_mailboxes', message, waitMs / 1000);
     }
   }

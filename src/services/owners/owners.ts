@@ -100,7 +100,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const form = await confirmedForm(context, call, formId);
       requireEmail(email);
       if ((await deliveryOf(form)).type !== 'email') {
-        throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by mail');
+        throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by email');
       }
       const asked = formEvents.recipientsAdded(form, new Date(now()), [email]);
       await countRequest(context, form, { call, countedAs: asked.id });
@@ -152,7 +152,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
   async function setClosed(formId: string, isClosed: boolean, call: HandlerContext) {
     const form = await confirmedForm(context, call, formId);
     if (isClosed && form.status === 'archived') {
-      throw failed(Reason.CONFLICT, 'The form is archived for good');
+      throw failed(Reason.CONFLICT, 'The form is archived permanently');
     }
     await database.transaction(async (tx) => {
       await lockForOwner(tx, form);

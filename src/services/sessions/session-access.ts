@@ -83,7 +83,7 @@ export function alreadyAnswered() {
 
 /** Only the page of a session or form takes the answers: it asks for a code first. */
 export function codeNeeded({ hostedUrl }: Pick<ServiceContext['settings'], 'hostedUrl'>, pageId: string) {
-  const message = `Only the page takes answers, after a code that it mails to the respondent: ${hostedUrl}/f/${pageId}`;
+  const message = `Only the page accepts answers, after a code that it emails to the respondent: ${hostedUrl}/f/${pageId}`;
   return failed(Reason.CODE_NEEDED, message);
 }
 

@@ -96,7 +96,7 @@ export const newWebhookState = {
 } as const;
 
 /** Shown to people; it also marks that the definition turned it off, rather than a person or failures. */
-const DELIVERED_BY_MAIL = 'The form is delivered by e-mail now';
+const DELIVERED_BY_MAIL = 'The form is now delivered by email';
 
 export type DeliveryChange = {
   form: Form;

@@ -196,7 +196,7 @@ export type Database = Omit<Engine, 'em' | 'query'> &
   Queries & {
     /**
      * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
-     * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait for ever.
+     * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait forever.
      */
     transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
     /** Calls the handlers of all that listen. Outside transactions only: inside, it would serialize commits. */

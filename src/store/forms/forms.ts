@@ -33,7 +33,7 @@ export const FormEntity = defineEntity({
     /** The draft's webhook secret, sealed; it moves to the webhook when the form is activated. */
     draftSecret: text().strictNullable(),
     currentVersionId: id().strictNullable(),
-    /** For how many days the current version keeps submissions; null: for ever. */
+    /** For how many days the current version keeps submissions; null: permanently. */
     retentionDays: p.integer().strictNullable(),
     /** SHA-256 of the one-time activation token, hex; kept after use, so that a used token is recognized. */
     activationHash: text(),

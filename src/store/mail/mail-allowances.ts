@@ -98,7 +98,7 @@ class AllowanceUsedUp extends Error {
   readonly waitMs: number;
 
   constructor(allowance: MailAllowance, waitMs: number) {
-    super('No more mails of this kind today');
+    super('No more emails of this kind today');
     this.allowance = allowance;
     this.waitMs = waitMs;
   }

@@ -26,7 +26,7 @@ export const SubmissionEntity = defineEntity({
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
     createdAt: time(),
-    /** Who answered with a code mailed to their address. */
+    /** Who answered with a code emailed to their address. */
     respondent: json<VerifiedRespondent>().strictNullable(),
     /** Their mailbox as `mailboxOf` gives it, where the form takes one submission of each. */
     respondentKey: text().strictNullable(),

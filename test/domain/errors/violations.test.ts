@@ -66,7 +66,7 @@ describe('violationsOf', () => {
     [z.number().lt(1), 1, 'Expected less than 1'],
     [z.number().multipleOf(3), 1, 'Expected a multiple of 3'],
     [z.int(), 1.5, 'Expected a whole number'],
-    [z.email(), 'x', 'Expected an e-mail address'],
+    [z.email(), 'x', 'Expected an email address'],
     [z.string().regex(/a/), 'x', 'Does not have the expected form'],
     [z.string().refine(() => false), 'x', 'Is not valid'],
     [z.literal('a'), 'x', 'Expected "a"'],

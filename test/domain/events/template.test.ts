@@ -10,7 +10,7 @@ describe('a template', () => {
   it('may name what events hold, and anything within answers and metadata', () => {
     expect(
       problems({
-        text: 'New: {{ data.answers.e-mail }} {{data.answers.place.city}}, {{data.metadata.ticket}} {no name}',
+        text: 'New: {{ data.answers.email }} {{data.answers.place.city}}, {{data.metadata.ticket}} {no name}',
         whole: ['{{data}}', '{{data.answers}}', { deep: '{{id}}' }, 7, null, true],
       }),
     ).toEqual([]);

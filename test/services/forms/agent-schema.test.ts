@@ -37,7 +37,7 @@ const returns = {
       maxLength: 120,
       placeholder: 'Ada Lovelace',
     },
-    { id: 'email', type: 'email', label: 'E-mail address', required: true, placeholder: 'name@example.com' },
+    { id: 'email', type: 'email', label: 'Email address', required: true, placeholder: 'name@example.com' },
     {
       id: 'phone',
       type: 'phone',

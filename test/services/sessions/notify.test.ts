@@ -141,7 +141,7 @@ describe.each(engines)('notifications of sessions on %s', (engine) => {
       expect((await read(service, id)).notify).toMatchObject({
         stopped: true,
         failed: false,
-        error: 'The address wants no more mail.',
+        error: 'The address has stopped these emails.',
       });
     }
   });

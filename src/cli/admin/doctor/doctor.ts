@@ -89,7 +89,7 @@ function problemsOf({ databaseUrl, secretKey, requireApiKey, ownerConfirmation, 
   if (!requireApiKey && !loopback.has(host)) {
     problems.push(
       settings.warning(
-        `REQUIRE_API_KEY=false and HOST=${host}: whoever reaches it may manage forms. Set HOST=127.0.0.1 or require keys.`,
+        `REQUIRE_API_KEY=false and HOST=${host}: anyone who can reach it can manage forms. Set HOST=127.0.0.1 or require keys.`,
       ),
     );
   }

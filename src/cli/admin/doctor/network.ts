@@ -12,7 +12,7 @@ const addresses = findingsAbout('addresses');
 /** Whether the mail server answers and takes the user and password. */
 export async function* checkMail({ smtpUrl, dataDir, mailFrom }: Config): AsyncGenerator<Finding> {
   if (smtpUrl === undefined) {
-    yield mail.warning(`nothing is sent: mails are written to ${dataDir}/mail. Set SMTP_URL.`);
+    yield mail.warning(`nothing is sent: emails are saved to ${dataDir}/mail. Set SMTP_URL.`);
     return;
   }
   const transport = createTransport({
@@ -25,7 +25,7 @@ export async function* checkMail({ smtpUrl, dataDir, mailFrom }: Config): AsyncG
   const { host } = new URL(smtpUrl);
   try {
     await transport.verify();
-    yield mail.ok(`${host} takes mails from ${mailFrom}`);
+    yield mail.ok(`${host} accepts emails from ${mailFrom}`);
   } catch (error) {
     yield mail.fail(`SMTP_URL: ${host}: ${reasonOf(error)}. Check host, port, user and password.`);
   } finally {
