@@ -96,6 +96,21 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
     expectShape(JSON.parse(event), JSON.parse(documented?.text ?? ''), documented);
   });
 
+  it('ask a person, and print the answer with who gave it', async () => {
+    const script = going.find(({ text }) => text.includes('ask.mjs'));
+    const [, service = '', session = ''] = /Open (http\S+)\/f\/(\S+)/.exec(script?.said() ?? '') ?? [];
+    const page = await (await fetch(`${service}/f/${session}`)).text();
+    const inputs = [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)];
+    const typed = inputs.map(([, name = '', value = '']) => [name, value]);
+    const body = new URLSearchParams([...typed, ['approved', 'true'], ['_go', 'forward']]);
+
+    const posted = await fetch(`${service}/f/${session}`, { method: 'POST', body });
+
+    expect(posted.status).toBe(200);
+    const [said] = await until(() => /^submitted .*$/m.exec(script?.said() ?? ''));
+    expect(said).toMatch(/^submitted \{ approved: true \} \{ approved: \{ by: 'human'/);
+  });
+
   it('print the links in the mails that are files', async () => {
     const block = blocksOf('docs/forms.md').find(({ text }) => text.includes('data/mail'));
 
