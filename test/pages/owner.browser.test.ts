@@ -227,7 +227,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
 
     await page.click('text=Delete response');
     await see('delete');
-    await page.click('text=Cancel');
+    await page.click('text="Cancel"');
     await page.click('text=Delete response');
     await page.click('main .actions button');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
