@@ -17,7 +17,7 @@ import type { ListenOptions } from './listeners/listeners.ts';
 import { createTokenCheck } from './mcp/authorization/access-tokens.ts';
 import { defaultTokenScopes } from './mcp/authorization/token-scopes.ts';
 import { createMcp, type McpOptions } from './mcp/router.ts';
-import { formPostPages as pages } from './pages/html-form.ts';
+import { createFormPostPages } from './pages/html-form.ts';
 import { createHostedPages } from './pages/router.ts';
 import { contextOf } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/network/server.ts';
@@ -97,7 +97,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
       .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate, docs, demo }))
       .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
   );
-  app.use(createGateway({ ...shared, admit, pages }));
+  app.use(createGateway({ ...shared, admit, pages: createFormPostPages(baseUrl) }));
   return app;
 }
 

@@ -101,8 +101,8 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
     const [, service = '', session = ''] = /Open (http\S+)\/f\/(\S+)/.exec(script?.said() ?? '') ?? [];
     const page = await (await fetch(`${service}/f/${session}`)).text();
     const inputs = [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)];
-    const typed = inputs.map(([, name = '', value = '']) => [name, value]);
-    const body = new URLSearchParams([...typed, ['approved', 'true'], ['_go', 'forward']]);
+    const body = new URLSearchParams({ approved: 'true', _go: 'forward' });
+    for (const [, name = '', value = ''] of inputs) body.append(name, value);
 
     const posted = await fetch(`${service}/f/${session}`, { method: 'POST', body });
 

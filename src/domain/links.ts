@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { addressKey } from './addresses/email-address.ts';
-import { DAY_MS } from './limits/limits.ts';
+import { DAY_MS, HOUR_MS } from './limits/limits.ts';
 import { newToken } from './secrets/new-secrets.ts';
 import { deriveKey, type SecretKey } from './secrets/secret-key.ts';
 
@@ -92,6 +92,9 @@ export function readSignInToken(
 export function signInUrl(baseUrl: string, token: string): string {
   return `${baseUrl}/owner/sign-in/${token}`;
 }
+
+/** How long a link that confirms an owner also signs in, from when it is written. */
+export const CONFIRMED_SIGN_IN_MS = HOUR_MS;
 
 /** How long a link works by which an address signs in. */
 export const SIGN_IN_LINK_MS = 15 * 60 * 1000;

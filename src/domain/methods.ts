@@ -267,7 +267,12 @@ const mail: MethodTable<typeof MailService> = {
   getMailLink: { ...mailedLink, audit: changesNothing },
   followMailLink: {
     ...mailedLink,
-    audit: changes('form.owner_confirmed', 'form.recipient_confirmed', 'form.mails_stopped'),
+    audit: changes(
+      'form.owner_confirmed',
+      'form.recipient_confirmed',
+      'form.mails_stopped',
+      'owner.signed_in',
+    ),
     stores: 'nothing',
   },
   startMail: { ...mailedLink, audit: changes('form.mails_started') },

@@ -73,6 +73,8 @@ type Pages = {
    * `answersWait`, answers are mailed once the address has confirmed.
    */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
+  /** What only the browser has that posts; empty where it has called another address than mailed links lead to. */
+  browserOf(request: Request, response: Response): string;
 };
 
 type RefusedPost = {

@@ -3,19 +3,20 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { ConfirmationState, type FormShare, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { type Html, html } from '../domain/text/html.ts';
-import { restErrorOf } from '../http/errors.ts';
+import { restErrorOf, undefinedFor } from '../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../http/reply.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
 import type { PageExchange } from './handler.ts';
-import { emailField } from './layout.ts';
+import { emailField, rootOf } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
 
 /**
  * Answers GET on an activation link with a form that asks for the owner's email address and posts to the same
- * path, a REST route. Opening the link changes nothing, since mail scanners open links too.
+ * path, a REST route. Opening the link changes nothing, since mail scanners open links too. Once it was used, it leads
+ * to the form and its responses.
  */
-export async function showActivation({ call, request, response }: PageExchange): Promise<void> {
+export async function showActivation({ call, request, response, hostedUrl }: PageExchange): Promise<void> {
   const { token } = request.query;
   if (typeof token !== 'string' || token === '') throw failed(Reason.BAD_REQUEST, 'The token is missing');
   const link = { formId: String(request.params.id), activationToken: token };
@@ -23,14 +24,28 @@ export async function showActivation({ call, request, response }: PageExchange):
     const { formName } = await call(FormsService.method.getActivation, link);
     await sendPage(request, response, 200, renderActivation(request, { formName }));
   } catch (error) {
-    const { status } = restErrorOf(error);
+    const { status, reason } = restErrorOf(error);
     if (status !== 401 || prefersJson(request)) throw error;
-    await sendPage(request, response, status, renderUsedLink(request));
+    if (reason !== 'token_used') return sendPage(request, response, status, renderWrongLink(request));
+    const shown = await call(FormsService.method.getPublicForm, { formId: link.formId }).catch(
+      undefinedFor('not_found', 'closed', 'archived'),
+    );
+    const formUrl = shown === undefined ? '' : `${hostedUrl}/f/${link.formId}`;
+    await sendPage(request, response, 200, renderActive(request, formUrl));
   }
 }
 
-/** The page of a link that was used before, has expired, or is wrong. */
-function renderUsedLink(request: IncomingMessage): Page {
+/** The page of a form that is active, after its activation link was used. `formUrl` is empty if it has no page. */
+function renderActive(request: IncomingMessage, formUrl: string): Page {
+  const language = languageOf(request);
+  const { activeTitle: title, activeText: text, shareOpen, seeResponses } = language.words;
+  const more = html`<p class="actions">${formUrl !== '' && html`<a class="button" href="${formUrl}">${shareOpen}</a>`}
+<a class="button quiet" href="${rootOf(request)}owner">${seeResponses}</a></p>`;
+  return renderMessage({ request, language, icon: 'done', title, text, more });
+}
+
+/** The page of a link that has expired or is wrong. */
+function renderWrongLink(request: IncomingMessage): Page {
   const language = languageOf(request);
   const { linkInvalidTitle: title, linkWrongText: text } = language.words;
   return renderMessage({ request, language, icon: 'problem', title, text });
@@ -81,6 +96,7 @@ export function renderActivated(activated: Activated, request: IncomingMessage):
 <p>${words.secretText}</p>
 <code>${webhookSecret}</code>`
     }
+<p class="actions"><a class="button quiet" href="${rootOf(request)}owner">${words.seeResponses}</a></p>
 ${share !== undefined && renderShare(share, words)}`,
     script: share !== undefined,
   });

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Request, Response } from 'express';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputNames, readInputs } from '../domain/answers/answer-texts.ts';
 import type { Field } from '../domain/definition/definition.ts';
@@ -16,15 +17,20 @@ import { fieldsOf } from './form/page-source.ts';
 import { textsOf, viewOf } from './form/show.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
+import { OwnerCookies } from './owner/session.ts';
 
 /** The pages that answer HTML forms posted to the REST interface: a static site's, and the activation page's. */
-export const formPostPages = {
+export const createFormPostPages = (baseUrl: string) => ({
+  browserOf(request: Request, response: Response): string {
+    const cookies = new OwnerCookies(request, response, baseUrl);
+    return cookies.isAtPublicAddress ? cookies.browser() : '';
+  },
   renderCompletion: (...[ending, request]: Parameters<typeof renderCompletion>): Page =>
     renderCompletion(ending, request),
   renderActivated,
   renderRefusedPost,
   renderError,
-};
+});
 
 /** Names the refused answers (422), or says why the post was refused. */
 function renderError(error: RestError, request: IncomingMessage, requestId: string): Page {

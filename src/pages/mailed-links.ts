@@ -16,9 +16,10 @@ import { type Page, prefersJson, sendFile, sendJson, sendPage } from '../http/re
 import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
-import type { PageExchange } from './handler.ts';
+import type { HandlePage, PageExchange, PageOptions } from './handler.ts';
 import { rootOf } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
+import { isOwnPost, OwnerCookies } from './owner/session.ts';
 
 const { method: rpcs } = MailService;
 
@@ -30,8 +31,21 @@ export async function showMailLink({ call, request, response }: PageExchange): P
   await sendPage(request, response, 200, page);
 }
 
-/** Does what a mailed link stands for. A mail program's one-click unsubscription (RFC 8058) is the same post. */
-export async function followMailLink({ call, request, response }: PageExchange): Promise<void> {
+/**
+ * Does what a mailed link stands for. A link that makes or confirms an owner also signs in soon after it was mailed,
+ * and leads to the form. A mail program's one-click unsubscription (RFC 8058) is the same post.
+ */
+export function followMailLink({ baseUrl, hostedUrl }: Origins): HandlePage {
+  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
+  return (exchange) =>
+    follow(exchange, ownOrigins, new OwnerCookies(exchange.request, exchange.response, baseUrl));
+}
+
+async function follow(
+  { call, request, response }: PageExchange,
+  ownOrigins: readonly string[],
+  cookies: OwnerCookies,
+): Promise<void> {
   const token = tokenOf(request);
   const inputs = await readForm(request, noFiles);
   const view = viewOf(request);
@@ -41,12 +55,31 @@ export async function followMailLink({ call, request, response }: PageExchange):
     const { purpose } = await call(rpcs.getMailLink, { token });
     if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
   }
-  const done =
-    inputs.has('start') && !isOneClick
-      ? renderStarted(await call(rpcs.startMail, { token }), view)
-      : renderDone(await call(rpcs.followMailLink, followed(token, inputs)), view);
+  if (inputs.has('start') && !isOneClick) {
+    const started = renderStarted(await call(rpcs.startMail, { token }), view);
+    return prefersJson(request)
+      ? sendJson(response, 200, { ok: true })
+      : sendPage(request, response, 200, started);
+  }
+  const link = await call(rpcs.followMailLink, {
+    ...followed(token, inputs),
+    // Nobody else's page signs a browser in.
+    signIn: isOwnPost(request, ownOrigins),
+    browser: cookies.browser(),
+    formerSessionToken: cookies.session() ?? '',
+  });
+  if (isOfOwner(link)) cookies.rememberAddress(link.address);
+  if (link.sessionToken !== '') {
+    cookies.signIn(link);
+    cookies.announce('doneConfirmed');
+    return response.redirect(303, `${rootOf(request)}owner/forms/${link.formId}#done`);
+  }
   if (prefersJson(request)) return sendJson(response, 200, { ok: true });
-  await sendPage(request, response, 200, done);
+  await sendPage(request, response, 200, renderDone(link, view));
+}
+
+function isOfOwner({ purpose }: Pick<Link, 'purpose'>): boolean {
+  return purpose === MailLinkPurpose.CONFIRM_OWNER || purpose === MailLinkPurpose.CHANGE_OWNER;
 }
 
 /** Sends the file behind a signed link, or says what to do if the link does not work any more. */
@@ -83,12 +116,14 @@ function followed(token: string, inputs: FormInputs) {
 function renderLink(link: GetMailLinkResponse, view: View): Page {
   const { words } = view.language;
   const { title, text, button } = wordsFor(link);
-  return renderMessage({
+  const page = renderMessage({
     ...view,
     title: words[title],
     text: inserted(words[text], link),
     more: html`<form method="post">${keepRecipients(link, words)}<div class="actions"><button>${words[button]}</button></div></form>`,
   });
+  // Without a referrer browsers send no origin with the post, which signing in needs.
+  return { ...page, headers: { ...page.headers, 'referrer-policy': 'same-origin' } };
 }
 
 /** Whoever takes a form over decides whether those whom the former owner added go on getting its answers. */
@@ -106,9 +141,8 @@ function renderDone(link: Link, view: View): Page {
     const [text, next] = [stoppedText(link, words), words.startNote];
     return renderMessage({ ...done, text, next, more: startForm(words) });
   }
-  const isOwner = link.purpose !== MailLinkPurpose.CONFIRM_RECIPIENT;
   const text = inserted(words[wordsFor(link).done], link);
-  return renderMessage({ ...done, text, more: isOwner && signInButton(view) });
+  return renderMessage({ ...done, text, more: isOfOwner(link) && signInButton(view) });
 }
 
 function signInButton({ request, language }: View): Html {
@@ -219,6 +253,8 @@ function tokenOf(request: Request): string {
 type View = { request: Request; language: Language };
 
 type Link = GetMailLinkResponse | FollowMailLinkResponse;
+
+type Origins = Pick<PageOptions, 'hostedUrl'> & { baseUrl: string };
 
 type LinkWords = Record<'title' | 'text' | 'button' | 'done', keyof Words>;
 

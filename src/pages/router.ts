@@ -30,7 +30,11 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.get('/', page(showHome(options)));
   if (options.docs) router.get('/docs', page(showDocs));
   router.get('/api/forms/:id/activate', page(showActivation));
-  router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
+  router
+    .route('/mail/:token')
+    .get(page(showMailLink))
+    .post(page(followMailLink(options)))
+    .all(page(refuseMethod));
   router.route('/files/:token').get(page(sendLinkedFile)).all(page(refuseMethod));
   router.use(createOwnerPages(options));
   router.get(['/assets/*file', EMBED_PATH], sendFile);

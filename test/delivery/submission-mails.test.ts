@@ -26,7 +26,7 @@ function mailOf(given: Given = {}) {
     senderName: definition.name,
   };
   const delivery = { type: 'email' as const, ...given.delivery };
-  return submissionMail(context, answered, { delivery, reader, ownerEpoch: 0, now });
+  return submissionMail(context, answered, { delivery, reader, ownerEpoch: 0, now, confirmation: undefined });
 }
 
 describe('the mail to an owner', () => {

@@ -72,6 +72,7 @@ const pages: GatewayOptions['pages'] = {
   renderCompletion: (ending) => ({ html: `completion ${ending.formName}`, headers: {} }),
   renderError: ({ status, reason }) => ({ html: `error ${status} ${reason}`, headers: {} }),
   renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
+  browserOf: () => '',
   renderRefusedPost: ({ formName }, { site }) => ({ html: `refused ${formName} ${site}`, headers: {} }),
 };
 

@@ -69,9 +69,10 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     ]);
     expect(await textOf(fileFromMail)).toBe('All my work');
 
+    await mine.click('text="Sign out"');
     await mine.goto(linkIn(about, 'owner/submissions'));
     await see(mine, 'owner-sign-in');
-    await mine.fill('[name=email]', owner);
+    expect(await mine.inputValue('[name=email]')).toBe(owner);
     await mine.click('main form button');
     await mine.goto(linkIn(await mailTo(owner, '/owner/sign-in/'), 'owner/sign-in'));
     await mine.click('main button');

@@ -546,6 +546,14 @@ export declare type ActivateFormRequest = Message<"headlessforms.v1.ActivateForm
    * @generated from field: string idempotency_key = 4;
    */
   idempotencyKey: string;
+
+  /**
+   * What only the browser has that activates, so that the link in the confirmation signs in there alone; at most 128
+   * characters. Empty: in whichever browser.
+   *
+   * @generated from field: string browser = 5;
+   */
+  browser: string;
 };
 
 /**

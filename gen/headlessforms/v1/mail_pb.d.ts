@@ -6,6 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file headlessforms/v1/mail.proto.
@@ -113,6 +114,28 @@ export declare type FollowMailLinkRequest = Message<"headlessforms.v1.FollowMail
    * @generated from field: bool keep_recipients = 3;
    */
   keepRecipients: boolean;
+
+  /**
+   * Whether a link that makes or confirms an owner also signs them in: in the hour after it was emailed, and where a
+   * browser asked for it, in that one alone.
+   *
+   * @generated from field: bool sign_in = 4;
+   */
+  signIn: boolean;
+
+  /**
+   * What only the browser has that follows the link, as in `RequestSignInRequest`.
+   *
+   * @generated from field: string browser = 5;
+   */
+  browser: string;
+
+  /**
+   * The session that the browser had, which ends when it gets another one.
+   *
+   * @generated from field: string former_session_token = 6;
+   */
+  formerSessionToken: string;
 };
 
 /**
@@ -161,6 +184,34 @@ export declare type FollowMailLinkResponse = Message<"headlessforms.v1.FollowMai
    * @generated from field: bool about_sign_in = 5;
    */
   aboutSignIn: boolean;
+
+  /**
+   * The form that the mail was about; empty if it was about none.
+   *
+   * @generated from field: string form_id = 6;
+   */
+  formId: string;
+
+  /**
+   * The session that was opened by `sign_in`, as in `SignInResponse`; empty if none was.
+   *
+   * @generated from field: string session_token = 7;
+   */
+  sessionToken: string;
+
+  /**
+   * When the session ends.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 8;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * As in `SignInResponse`.
+   *
+   * @generated from field: string device_token = 9;
+   */
+  deviceToken: string;
 };
 
 /**

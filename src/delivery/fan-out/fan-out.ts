@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import type { MailKind } from '../../domain/delivery/mails.ts';
-import { addressesOf, webhookIn } from '../../domain/events/bodies.ts';
+import { addressesOf, browserHashIn, webhookIn } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, isKeyless, newId, smallestIdAt } from '../../domain/ids.ts';
 import { isDataError, splitBatch } from '../../store/database/faults.ts';
@@ -160,7 +160,10 @@ function wantedBy(
     case 'submission':
       return wantedBySubmission(settings, event, form, context);
     case 'confirmation':
-      return form.ownerEmail === null ? [] : askEach(mails, [form.ownerEmail]);
+      return askEach(mails, form.ownerEmail === null ? [] : [form.ownerEmail]).map((asked) => ({
+        ...asked,
+        ...browserHashIn(event.body),
+      }));
     case 'owner_change':
       return askEach(mails, addressesOf(event.body));
     case 'owner_changed':
@@ -259,7 +262,7 @@ function currentDelivery({ id }: Pick<Form, 'id'>, { definitions }: Pick<FanOutC
 
 type WantedMail = { kind: MailKind; to: string; formId?: string; isOnceADay?: boolean } & Pick<
   QueuedMail,
-  'countedAs' | 'webhook'
+  'countedAs' | 'webhook' | 'browserHash'
 >;
 
 /** What fan-out needs. */

@@ -18,6 +18,7 @@ import { questionMail } from './question-mails.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
   codeMail,
+  confirmationButton,
   isAboutWebhook,
   noticeMail,
   ownerChangedMail,
@@ -81,7 +82,7 @@ export async function composeMail(
     case 'confirmation':
     case 'recipient_confirmation':
     case 'owner_change':
-      return writeRequest(options, kind, inLanguage, { form, definition });
+      return writeRequest(options, kind, inLanguage, { form, definition, browserHash });
     default:
       return writeAboutSubmission(options, kind, context, { form, definition, eventId });
   }
@@ -105,7 +106,11 @@ function writeRequest(
   options: ComposeOptions,
   kind: RequestKind,
   context: MailContext,
-  { form, definition }: { form: Form; definition: FormDefinition | undefined },
+  {
+    form,
+    definition,
+    browserHash,
+  }: { form: Form; definition: FormDefinition | undefined; browserHash: string | null },
 ): Promise<MailMessage> {
   const { settings } = options;
   const keyless = isKeyless(form);
@@ -118,6 +123,7 @@ function writeRequest(
     formName: form.name,
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
     usesWebhook: definition?.delivery.type === 'webhook',
+    browserHash,
   });
 }
 
@@ -149,11 +155,12 @@ async function writeQuestion(
 
 /** Labels are those of the version that was answered; where answers go, and what is replied, is as the form has it now. */
 async function writeAboutSubmission(
-  { database, settings, now }: ComposeOptions,
+  options: ComposeOptions,
   kind: string,
   context: Omit<MailContext, 'language'>,
   { form, definition: current, eventId }: AboutForm,
 ): Promise<MailMessage | null> {
+  const { database, settings, now } = options;
   const [event] = eventId === null ? [] : await listEventsById(database, [eventId]);
   if (event === undefined || current === undefined) return null;
   const { data, versionId } = making(() => answeredVersion(event.body));
@@ -176,7 +183,9 @@ async function writeAboutSubmission(
   const { locale } = definition.settings;
   const named = { ...context, to, language: chooseLanguage(locale), senderName: definition.name };
   const { ownerEpoch } = form;
-  return making(() => submissionMail(named, submission, { delivery, reader, ownerEpoch, now: now() }));
+  const confirmation = reader === 'unconfirmed' ? await confirmationButton(options, named) : undefined;
+  const about = { delivery, reader, ownerEpoch, now: now(), confirmation };
+  return making(() => submissionMail(named, submission, about));
 }
 
 /** What is queued of a mail beside its kind, its form and its event. */

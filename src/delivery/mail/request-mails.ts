@@ -46,7 +46,7 @@ const requests = {
 export async function requestMail(
   options: LinkOptions,
   context: MailContext,
-  { kind, formName, pageUrl, usesWebhook }: RequestedMail,
+  { kind, formName, pageUrl, usesWebhook, browserHash }: RequestedMail,
 ): Promise<MailMessage> {
   const { mail } = context.language;
   const form = withoutLinks(formName);
@@ -60,7 +60,7 @@ export async function requestMail(
     ...(pageUrl !== undefined && {
       rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
     }),
-    button: await newButton(options, context, request),
+    button: await newButton(options, context, request, browserHash),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
@@ -83,7 +83,7 @@ export async function noticeMail(
     subject: title,
     title,
     paragraphs: [...(form === '' ? [] : [fill(mail.noticeText, { form })]), mail.noticeMore, mail.ignore],
-    button: await newButton(options, context, requests.confirmation),
+    button: await confirmationButton(options, context),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
@@ -166,14 +166,20 @@ export function webhookMail(
   });
 }
 
+/** The button with a new link by which an owner confirms the address. */
+export function confirmationButton(options: LinkOptions, context: MailContext) {
+  return newButton(options, context, requests.confirmation, null);
+}
+
 /** The button with a new link that confirms something for 30 days, stored with what makes it work. */
 async function newButton(
   options: LinkOptions,
   { formId, to: address, baseUrl, language }: MailContext,
   { purpose, button }: Request,
+  browserHash: string | null,
 ) {
   const token = mailLinkToken(options.secretKey, { purpose, formId, address }, options.now() + LINK_MS);
-  await storeLink(options, token, { purpose, formId, address, browserHash: null }, LINK_MS);
+  await storeLink(options, token, { purpose, formId, address, browserHash }, LINK_MS);
   return { label: language.mail[button], url: mailLinkUrl(baseUrl, token) };
 }
 
@@ -200,6 +206,8 @@ type RequestedMail = {
   pageUrl?: string | undefined;
   /** Whether the form's submissions go to a webhook. */
   usesWebhook: boolean;
+  /** Of the browser that asked for it, in which alone its link signs in; null if none is known. */
+  browserHash: string | null;
 };
 
 type LinkOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'now'>;

@@ -18,7 +18,7 @@ import { shortenRows } from './shorten.ts';
 /**
  * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden
  * ones too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as
- * `delivery` has it now. An owner gets a link to the submission; others can't open it.
+ * `delivery` has it now. An owner gets a link to the submission, or first one to confirm; others can't open it.
  *
  * Who has confirmed gets all words as they are. Before that no program makes a link of any, and files are names.
  */
@@ -36,6 +36,7 @@ export function submissionMail(
   const together = new Set(origins.values()).size === 1;
   const { rows, shortened } = shortenRows(rowsOf(context, submission, about, together ? new Map() : origins));
   const isOwner = reader === 'owner' || reader === 'unconfirmed';
+  const open = { label: mail.open, url: submissionUrl(context, submissionId) };
   return writeMail(context, {
     subject: safe(delivery.subject ?? fill(mail.newSubmission, { form: definition.name })),
     title: safe(definition.name),
@@ -47,7 +48,7 @@ export function submissionMail(
       ...filesInWords(context, submission, about),
     ],
     rows,
-    ...(isOwner && { button: { label: mail.open, url: submissionUrl(context, submissionId) } }),
+    ...(isOwner && { button: about.confirmation ?? open }),
     footer: [
       fill(mail[whys[reader]], { form: safe(definition.name) }),
       fill(mail.submission, { id: submissionId }),
@@ -208,6 +209,8 @@ type AboutSubmissionMail = {
   ownerEpoch: number;
   /** Milliseconds. */
   now: number;
+  /** Of an owner who has not confirmed: the button that does, in place of the one that opens the submission. */
+  confirmation: { label: string; url: string } | undefined;
 };
 
 /** A submission and the definition that it answers. */

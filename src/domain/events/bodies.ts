@@ -89,8 +89,8 @@ export function testBody(name: string) {
   return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
 }
 
-/** The body of an event that becomes a mail to one address. */
-export function addressBody(facts: { address: string }): string {
+/** The body of an event that becomes a mail to one address. `browserHash` is of the browser that asked for it. */
+export function addressBody(facts: { address: string; browserHash?: string }): string {
   return JSON.stringify(facts);
 }
 
@@ -107,6 +107,11 @@ export function addressesOf(body: string): string[] {
 /** The webhook that an event without a body for receivers is about. Throws if it is the body of another event. */
 export function webhookIn(body: string): { webhookId: string; url: string } {
   return aboutWebhook.parse(JSON.parse(body));
+}
+
+/** The digest of the browser that asked for the mail of an event, if one is known. */
+export function browserHashIn(body: string): { browserHash?: string } {
+  return z.object({ browserHash: z.string().exactOptional() }).parse(JSON.parse(body));
 }
 
 function webhookBody(name: string, { id, at }: EventHead, data: object): string {

@@ -3,7 +3,7 @@ import { FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb
 import { required, violationsOf } from '../../domain/errors/violations.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
-import { contentError } from '../../http/errors.ts';
+import { contentError, restErrorOf } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { present, shape } from '../../http/shape.ts';
@@ -59,11 +59,16 @@ async function activate(context: RouteContext): Promise<void> {
     await refuseStrangers(context, draft);
     throw error;
   });
-  const { form, webhookSecret, confirmation, answersWait, message } = await context.call(rpcs.activateForm, {
-    ...draft,
-    email,
+  const isPage = isFormPost(request) && !prefersJson(request);
+  const browser = isPage ? options.pages.browserOf(request, response) : '';
+  const done = await context.call(rpcs.activateForm, { ...draft, email, browser }).catch((error: unknown) => {
+    if (isPage && restErrorOf(error).reason === 'token_used') return undefined;
+    throw error;
   });
-  if (isFormPost(request) && !prefersJson(request)) {
+  // The page of the link says that the form is active.
+  if (done === undefined) return response.redirect(303, request.originalUrl);
+  const { form, webhookSecret, confirmation, answersWait, message } = done;
+  if (isPage) {
     const { id: formId, name: formName, share } = present(form);
     const facts = { formId, formName, email, webhookSecret, confirmation, answersWait, share };
     return sendPage(request, response, 200, options.pages.renderActivated(facts, request));

@@ -7,8 +7,8 @@ import { present } from '../../http/shape.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
-import { buttonForm } from './layout.ts';
+import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf } from './handler.ts';
+import { banner, buttonForm } from './layout.ts';
 import { sessionsOf } from './sign-in.ts';
 
 const { method: rpcs } = OwnersService;
@@ -20,7 +20,9 @@ export const showForms: HandleOwner = async (exchange) => {
   const { forms, nextPageToken } = await call(rpcs.listOwnedForms, { pageToken });
   const { owner } = language;
   const root = rootOf(request);
+  const done = exchange.cookies.takeDone();
   const body = html`<h1>${owner.title}</h1>
+${banner(done, ['doneReopened', 'doneSignedOut'], language)}
 ${forms.length === 0 && html`<p class="lead">${owner.noForms}</p>`}
 <ul class="forms">${forms.map(
     (form) => html`<li>${formOf(form, { root, csrf, language })}</li>
@@ -32,10 +34,11 @@ ${await sessionsOf(exchange)}`;
 };
 
 /** Confirms that a form belongs to the owner. */
-export const confirmForm: HandleOwner = async ({ request, response, call }) => {
+export const confirmForm: HandleOwner = async (exchange) => {
+  const { request } = exchange;
   const formId = idIn(request);
-  await call(rpcs.confirmOwnedForm, { formId });
-  return redirect(response, `${rootOf(request)}owner/forms/${formId}`);
+  await exchange.call(rpcs.confirmOwnedForm, { formId });
+  return answerAt(exchange, `${rootOf(request)}owner/forms/${formId}`, 'doneConfirmed');
 };
 
 /** What stands beside the name of a form. */
@@ -63,10 +66,10 @@ function statusOf(form: OwnedForm, { owner, tag }: Language): string {
 }
 
 /** Whether a form takes responses, and what its owner can do about it, with a button if that is a thing to do here. */
-export function openingOf(form: OwnedForm, { owner }: Language, { base, csrf }: Place): Html {
+export function openingOf(form: OwnedForm, { owner }: Language, { base, csrf, more }: Place): Html {
   const { text, action, label } = openings(owner)[form.availability];
   return html`<p>${text}</p>
-${action !== undefined && buttonForm({ action: `${base}/${action}`, csrf, label, quiet: action === 'close' })}`;
+${action !== undefined && buttonForm({ action: `${base}/${action}`, csrf, label, quiet: action === 'close', more })}`;
 }
 
 /** Whether a form takes responses, and what its owner can do about it. */
@@ -100,11 +103,14 @@ ${buttonForm({ action: `${root}owner/forms/${form.id}/confirm`, csrf, label: own
   }
   return html`<h2><a href="${root}owner/forms/${form.id}">${form.name}</a> ${status}</h2>
 <p class="note">${owner.answers}: ${form.acceptedCount}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
-${form.availability !== FormAvailability.OPEN && openingOf(form, language, { base: `${root}owner/forms/${form.id}`, csrf })}`;
+${form.availability !== FormAvailability.OPEN && openingOf(form, language, { base: `${root}owner/forms/${form.id}`, csrf, more: fromList })}`;
 }
 
+/** The list answers what was done in it. */
+const fromList = html`<input type="hidden" name="from-list" value="yes">`;
+
 /** `base` is the relative address of the form's pages. */
-type Place = { base: string; csrf: string };
+type Place = { base: string; csrf: string; more?: Html };
 
 type Opening = { text: string } & (
   | { action: 'close' | 'reopen'; label: string }

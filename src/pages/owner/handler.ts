@@ -7,7 +7,7 @@ import { type Call, RpcClient } from '../../http/rpc-client.ts';
 import type { Language } from '../../text/words.ts';
 import { type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
-import { type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
+import { type Done, type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
 import { checkCsrf, checkOrigin, csrfToken, OwnerCookies } from './session.ts';
 
 /**
@@ -73,7 +73,7 @@ function askToSignIn({ request, language, cookies }: OpenExchange): OwnerContent
   cookies.rememberPage();
   // The first page is open to everybody.
   const status = request.method !== 'POST' && request.path === '/owner' ? 200 : 401;
-  return { ...signInPage(request, language), status };
+  return { ...signInPage(request, language, cookies.rememberedAddress()), status };
 }
 
 /** One request for a page that anybody may see; `inputs` are empty unless it is a post. */
@@ -104,6 +104,16 @@ export type HandleOwner = (exchange: OwnerExchange) => Promise<OwnerContent | un
 
 /** `baseUrl` is the public address of the service, without a slash at the end. */
 export type OwnerPageOptions = PageOptions & { baseUrl: string };
+
+/** Leads to the page that says what a post has done, where it says so. */
+export function answerAt(
+  { response, cookies }: Pick<OwnerExchange, 'response' | 'cookies'>,
+  url: string,
+  done: Done,
+): undefined {
+  cookies.announce(done);
+  return redirect(response, `${url}#done`);
+}
 
 /** Leads to another page after a post. */
 export function redirect(response: Response, url: string): undefined {

@@ -32,9 +32,13 @@ ${body}`,
   });
 }
 
-/** The page that asks for an address; `wrong` is what was given that is none. */
-export function signInPage(request: Request, { owner, words }: Language, wrong?: string): OwnerContent {
-  const isWrong = wrong !== undefined;
+/** The page that asks for an address; `known` fills it in. With `isWrong` it is one that was given and is none. */
+export function signInPage(
+  request: Request,
+  { owner, words }: Language,
+  known = '',
+  isWrong = false,
+): OwnerContent {
   const body = html`<h1>${words.signIn}</h1>
 <p class="lead">${owner.signInText}</p>
 <form method="post" action="${rootOf(request)}owner/sign-in" novalidate>
@@ -44,7 +48,7 @@ ${emailField({
   problem: isWrong ? owner.wrongEmail : undefined,
   words,
   autocomplete: 'email',
-  value: wrong,
+  value: known === '' ? undefined : known,
 })}
 <div class="actions"><button>${owner.signInButton}</button></div>
 </form>`;
@@ -64,6 +68,12 @@ ${newLinkForm(request, language, address)}`;
 export function newLinkForm(request: Request, { owner }: Language, address: string): Html {
   return html`<form method="post" action="${rootOf(request)}owner/sign-in"><input type="hidden" name="email" value="${address}">
 <div class="actions"><button>${owner.signInButton}</button></div></form>`;
+}
+
+/** Says what was done, if it was done here. The address of the page leads to it, so that it has the focus. */
+export function banner(done: string, here: readonly Done[], { owner }: Language): Html | false {
+  const name = here.find((each) => each === done);
+  return name !== undefined && html`<p class="done" id="done" role="status" tabindex="-1">${owner[name]}</p>`;
 }
 
 /** What every form of an owner's page sends with it. */
@@ -95,6 +105,9 @@ type ButtonForm = {
 };
 
 type SignedIn = { address: string; csrf: string };
+
+/** What an action has done, by the name of its words. */
+export type Done = Extract<keyof Language['owner'], `done${string}`>;
 
 /** What a page for owners shows. */
 export type OwnerContent = {

@@ -1,11 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CookieOptions, Request, Response } from 'express';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { SignInResponse } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { DEVICE_MS } from '../../domain/links.ts';
 import { newToken } from '../../domain/secrets/new-secrets.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
+import { present } from '../../http/shape.ts';
 import { cookieOf, cookiePath } from '../cookies.ts';
 
 /** What the pages for owners keep in the browser that has sent a request. */
@@ -25,7 +28,8 @@ export class OwnerCookies {
     // Browsers take a cookie of this name over https alone and from this host, so that nobody else can set it. The
     // prefix asks for the path, too.
     this.#name = secure ? '__Host-owner' : 'owner';
-    const path = secure ? '/' : cookiePath(baseUrl, '/owner');
+    // The pages of mailed links and of activation need them, too.
+    const path = secure ? '/' : cookiePath(baseUrl, '/');
     this.#shared = { httpOnly: true, secure, sameSite: 'lax', path };
   }
 
@@ -38,6 +42,12 @@ export class OwnerCookies {
   setSession(session?: { token: string; expires: Date }): void {
     if (session === undefined) this.#response.clearCookie(this.#name, this.#shared);
     else this.#set(this.#name, session.token, { expires: session.expires });
+  }
+
+  /** Gives the browser a session that was opened just now, and what proves later that it had one. */
+  signIn({ sessionToken, expireTime, deviceToken }: OpenedSession): void {
+    this.setSession({ token: sessionToken, expires: timestampDate(present(expireTime)) });
+    this.setDeviceToken(deviceToken);
   }
 
   /** Remembers which page was asked for, or posted from, to go on to it after signing in. */
@@ -72,10 +82,34 @@ export class OwnerCookies {
     return browser;
   }
 
+  /** Remembers what was done, for the page that comes next to say so. */
+  announce(done: string): void {
+    this.#set(DONE_COOKIE, done, { maxAge: DONE_MS });
+  }
+
+  /** What was done just now, and forgets it; empty if nothing was. */
+  takeDone(): string {
+    const done = cookieOf(this.#request, DONE_COOKIE) ?? '';
+    if (done !== '') this.#response.clearCookie(DONE_COOKIE, this.#shared);
+    return done;
+  }
+
+  /** Remembers the address that a mailed link was for, to fill it in where its owner signs in. */
+  rememberAddress(address: string): void {
+    this.#set(ADDRESS_COOKIE, address, { maxAge: PAGE_MS });
+  }
+
+  /** The address of a mailed link that was followed here; empty if none was. */
+  rememberedAddress(): string {
+    return cookieOf(this.#request, ADDRESS_COOKIE) ?? '';
+  }
+
   #set(name: string, value: string, life: Pick<CookieOptions, 'expires' | 'maxAge'>): void {
     this.#response.cookie(name, value, { ...this.#shared, ...life });
   }
 }
+
+type OpenedSession = Pick<SignInResponse, 'sessionToken' | 'expireTime' | 'deviceToken'>;
 
 /** What a page puts into its forms, which no other site can know: it proves that the page was read in this session. */
 export function csrfToken(session: string): string {
@@ -90,14 +124,19 @@ export function checkCsrf(inputs: FormInputs, session: string): void {
   throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The form lacks the token of its page');
 }
 
+/** Throws unless a post comes from a page of this service. */
+export function checkOrigin(request: Request, ownOrigins: readonly string[]): void {
+  if (!isOwnPost(request, ownOrigins))
+    throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
+}
+
 /**
- * Throws unless a post comes from a page of this service, at one of its own addresses or at the one that the browser
- * called. Every browser names the origin.
+ * Whether a post comes from a page of this service, at one of its own addresses or at the one that the browser called.
+ * Every browser names the origin.
  */
-export function checkOrigin({ headers }: Request, ownOrigins: readonly string[]): void {
+export function isOwnPost({ headers }: Request, ownOrigins: readonly string[]): boolean {
   const { origin, host } = headers;
-  const isOwn = origin !== undefined && (ownOrigins.includes(origin) || hostIn(origin) === host);
-  if (!isOwn) throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
+  return origin !== undefined && (ownOrigins.includes(origin) || hostIn(origin) === host);
 }
 
 /** The name of the input that holds `csrfToken`. */
@@ -114,4 +153,8 @@ const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 const ofOwner = /^\/owner\/(?:forms|submissions)\/[a-z]+_[0-9a-z]+/;
 
 const PAGE_COOKIE = 'owner-page';
+const DONE_COOKIE = 'owner-done';
+const ADDRESS_COOKIE = 'owner-address';
 const PAGE_MS = HOUR_MS;
+/** The page that says so is asked for at once. */
+const DONE_MS = 60_000;

@@ -6,8 +6,8 @@ import { fill, type Language } from '../../text/words.ts';
 import { renderShare } from '../activation.ts';
 import { emailField, rootOf } from '../layout.ts';
 import { formHead, formIn, formUrl, openingOf } from './forms.ts';
-import { type HandleOwner, idIn, type OwnerExchange, redirect } from './handler.ts';
-import { buttonForm, csrfInput, type OwnerContent } from './layout.ts';
+import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
+import { banner, buttonForm, csrfInput, type Done, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -19,10 +19,12 @@ async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
   const address = await exchange.addressOf();
-  const view = { here: formUrl(request, form), csrf, language, address, problem };
+  const done = exchange.cookies.takeDone();
+  const view = { here: formUrl(request, form), csrf, language, address, problem, done };
   const body = html`${formHead(form, 'settings', request, language)}
 ${form.share !== undefined && renderShare(form.share, language.words)}
 <h2>${language.owner.takesAnswers}</h2>
+${banner(done, ['doneClosed', 'doneReopened'], language)}
 ${openingOf(form, language, { base: view.here, csrf })}
 ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
@@ -34,38 +36,47 @@ ${handOverOf(form, view)}`;
 /** Closes a form. */
 export const closeForm: HandleOwner = async (exchange) => {
   await exchange.call(rpcs.closeOwnedForm, { formId: idIn(exchange.request) });
-  return backToSettings(exchange);
+  return backToSettings(exchange, 'doneClosed');
 };
 
 /** Opens a form that was closed. */
 export const reopenForm: HandleOwner = async (exchange) => {
-  await exchange.call(rpcs.reopenOwnedForm, { formId: idIn(exchange.request) });
-  return backToSettings(exchange);
+  const { request, inputs } = exchange;
+  await exchange.call(rpcs.reopenOwnedForm, { formId: idIn(request) });
+  if (inputs.has('from-list')) return answerAt(exchange, `${rootOf(request)}owner`, 'doneReopened');
+  return backToSettings(exchange, 'doneReopened');
 };
 
 /** Stops the mails about a form to its owner, or starts them again. */
 export const setMails: HandleOwner = async (exchange) => {
   const { call, request, inputs } = exchange;
-  await call(rpcs.setOwnedFormMails, { formId: idIn(request), stopped: inputs.has('stop') });
-  return backToSettings(exchange);
+  const stopped = inputs.has('stop');
+  await call(rpcs.setOwnedFormMails, { formId: idIn(request), stopped });
+  return backToSettings(exchange, stopped ? 'doneMailsStopped' : 'doneMailsStarted');
 };
 
 /** Adds a recipient, who is asked by mail. */
 export const addRecipient: HandleOwner = (exchange) =>
-  ask(exchange, 'recipient', (request) => exchange.call(rpcs.addFormRecipient, request));
+  ask(exchange, { input: 'recipient', done: 'doneAdded' }, (request) =>
+    exchange.call(rpcs.addFormRecipient, request),
+  );
 
 /** Removes a recipient. */
 export const removeRecipient: HandleOwner = (exchange) =>
-  ask(exchange, 'recipient', (request) => exchange.call(rpcs.removeFormRecipient, request));
+  ask(exchange, { input: 'recipient', done: 'doneRemoved' }, (request) =>
+    exchange.call(rpcs.removeFormRecipient, request),
+  );
 
 /** Asks somebody to take the form over. */
 export const offerForm: HandleOwner = (exchange) =>
-  ask(exchange, 'new-owner', (request) => exchange.call(rpcs.offerOwnedForm, request));
+  ask(exchange, { input: 'new-owner', done: 'doneOffered' }, (request) =>
+    exchange.call(rpcs.offerOwnedForm, request),
+  );
 
 /** Makes a call with the address that was entered; says so on the page if it is none. */
 async function ask(
   exchange: OwnerExchange,
-  input: Problem['input'],
+  { input, done }: { input: Problem['input']; done: Done },
   make: (request: { formId: string; email: string }) => Promise<unknown>,
 ): Promise<OwnerContent | undefined> {
   const { request, inputs, language } = exchange;
@@ -78,23 +89,26 @@ async function ask(
     const text = reason === 'invalid' ? language.owner.wrongEmail : language.owner.notPossible;
     return settingsPage(exchange, { input, email, text });
   }
-  return backToSettings(exchange);
+  return backToSettings(exchange, done);
 }
 
-function backToSettings({ request, response }: OwnerExchange): undefined {
-  return redirect(response, `${rootOf(request)}owner/forms/${idIn(request)}/settings`);
+function backToSettings(exchange: OwnerExchange, done: Done): undefined {
+  const { request } = exchange;
+  return answerAt(exchange, `${rootOf(request)}owner/forms/${idIn(request)}/settings`, done);
 }
 
 function mailsOf(
   { mailsStopped, usesWebhook }: OwnedForm,
-  { here, csrf, language: { owner }, address }: View,
+  { here, csrf, language, address, done }: View,
 ): Html {
+  const { owner } = language;
   if (usesWebhook)
     return html`<h2>${owner.mails}</h2>
 <p>${owner.mailsByWebhook}</p>`;
   const more = mailsStopped ? false : html`<input type="hidden" name="stop" value="yes">`;
   const label = mailsStopped ? owner.startMails : owner.stopMails;
   return html`<h2>${owner.mails}</h2>
+${banner(done, ['doneMailsStopped', 'doneMailsStarted'], language)}
 <p>${mailsStopped ? owner.mailsOff : fill(owner.mailsOn, { email: address })}</p>
 ${buttonForm({ action: `${here}/mails`, csrf, label, quiet: !mailsStopped, more })}`;
 }
@@ -110,6 +124,7 @@ ${buttonForm({ action: `${here}/recipients/remove`, csrf, label: language.words.
 `;
   });
   return html`<h2>${owner.recipients}</h2>
+${banner(view.done, ['doneAdded', 'doneRemoved'], language)}
 <p>${owner.recipientsText}</p>
 ${rows.length > 0 && html`<ul class="files">${rows}</ul>`}
 ${emailForm(view, { action: `${here}/recipients`, input: 'recipient', label: owner.addRecipient, button: owner.addButton })}`;
@@ -118,6 +133,7 @@ ${emailForm(view, { action: `${here}/recipients`, input: 'recipient', label: own
 function handOverOf({ offeredTo }: OwnedForm, view: View): Html {
   const { owner } = view.language;
   return html`<h2>${owner.handOver}</h2>
+${banner(view.done, ['doneOffered'], view.language)}
 <p>${owner.handOverText}</p>
 ${offeredTo !== '' && html`<p role="status">${fill(owner.offered, { email: offeredTo })}</p>`}
 ${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label: owner.newOwner, button: owner.handOverButton })}`;
@@ -149,4 +165,6 @@ type View = {
   language: Language;
   address: string;
   problem: Problem | undefined;
+  /** What was done just now. */
+  done: string;
 };

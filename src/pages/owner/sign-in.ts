@@ -7,7 +7,7 @@ import { present } from '../../http/shape.ts';
 import { timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { type HandleOpen, type HandleOwner, type OwnerExchange, redirect } from './handler.ts';
+import { answerAt, type HandleOpen, type HandleOwner, type OwnerExchange, redirect } from './handler.ts';
 import { buttonForm, newLinkForm, type OwnerContent, signInPage } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
@@ -22,7 +22,7 @@ export const askForLink: HandleOpen = async ({ request, call, language, inputs, 
     deviceToken: cookies.deviceToken(),
     browser,
   }).catch(undefinedFor('invalid'));
-  if (asked === undefined) return { ...signInPage(request, language, email), status: 422 };
+  if (asked === undefined) return { ...signInPage(request, language, email, true), status: 422 };
   const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
   const text = fill(asked.mailWritten ? writtenText : sentText, { email });
   return message(title, text, html`<p class="note">${sentNote}</p>`);
@@ -52,17 +52,15 @@ export const followSignInLink: HandleOpen = async (exchange) => {
     formerSessionToken: cookies.session() ?? '',
   }).catch(unusable);
   if (opened === undefined) return unusableLink(exchange);
-  const { sessionToken: token, expireTime, deviceToken } = opened;
-  cookies.setSession({ token, expires: timestampDate(present(expireTime)) });
-  cookies.setDeviceToken(deviceToken);
+  cookies.signIn(opened);
   const page = cookies.takePage();
   return redirect(response, `${rootOf(request)}owner${page === '' ? '' : `/${page}`}`);
 };
 
 /** Ends another session of the owner. */
-export const endSession: HandleOwner = async ({ request, response, call, inputs }) => {
-  await call(rpcs.endOwnerSession, { sessionId: lastOf(inputs, 'session') });
-  return redirect(response, `${rootOf(request)}owner`);
+export const endSession: HandleOwner = async (exchange) => {
+  await exchange.call(rpcs.endOwnerSession, { sessionId: lastOf(exchange.inputs, 'session') });
+  return answerAt(exchange, `${rootOf(exchange.request)}owner`, 'doneSignedOut');
 };
 
 /** The sessions of the owner, each of which can be ended but the one that is read in. */

@@ -15,13 +15,14 @@ import { present } from '../../http/shape.ts';
 import { fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { type HandleOwner, idIn, redirect } from './handler.ts';
-import { buttonForm, dataTable } from './layout.ts';
+import { answerAt, type HandleOwner, idIn } from './handler.ts';
+import { banner, buttonForm, dataTable } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows one submission in full, with its files, where its answers come from, and its deliveries. */
-export const showSubmission: HandleOwner = async ({ request, call, addressOf, language, csrf }) => {
+export const showSubmission: HandleOwner = async (exchange) => {
+  const { request, call, addressOf, language, csrf, cookies } = exchange;
   const read = await call(rpcs.getOwnedSubmission, { submissionId: idIn(request) });
   const address = await addressOf();
   const { owner } = language;
@@ -37,6 +38,7 @@ ${read.files.length > 0 && filesOf(read.files, base, language)}
 <div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
 <div><dt>${owner.source}</dt><dd>${submission.source}</dd></div>${respondentOf(submission, language)}</dl>
 <h2>${owner.deliveries}</h2>
+${banner(cookies.takeDone(), ['doneSentAgain'], language)}
 ${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
 <div class="actions"><a class="button quiet" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></div>`;
   return { title, body };
@@ -60,18 +62,20 @@ export const askToDelete: HandleOwner = async ({ request, call, language, csrf }
 };
 
 /** Deletes a submission and shows the others. */
-export const deleteSubmission: HandleOwner = async ({ request, response, call }) => {
+export const deleteSubmission: HandleOwner = async (exchange) => {
+  const { request, call } = exchange;
   const submissionId = idIn(request);
   const { formId } = submissionIn(await call(rpcs.getOwnedSubmission, { submissionId }));
   await call(rpcs.deleteOwnedSubmission, { submissionId });
-  return redirect(response, `${rootOf(request)}owner/forms/${formId}`);
+  return answerAt(exchange, `${rootOf(request)}owner/forms/${formId}`, 'doneDeleted');
 };
 
 /** Sends a mail to the owner again and shows the submission. */
-export const sendMailAgain: HandleOwner = async ({ request, response, call, inputs }) => {
+export const sendMailAgain: HandleOwner = async (exchange) => {
+  const { request, call, inputs } = exchange;
   const submissionId = idIn(request);
   await call(rpcs.replayOwnedDelivery, { submissionId, deliveryId: lastOf(inputs, 'delivery') });
-  return redirect(response, `${rootOf(request)}owner/submissions/${submissionId}`);
+  return answerAt(exchange, `${rootOf(request)}owner/submissions/${submissionId}`, 'doneSentAgain');
 };
 
 /** Sends a file of a submission, which a browser saves and does not show. */

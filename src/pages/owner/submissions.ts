@@ -19,7 +19,7 @@ import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import { formHead, formIn, formUrl } from './forms.ts';
 import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
-import { csrfInput, dataTable, type OwnerContent } from './layout.ts';
+import { banner, csrfInput, dataTable, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -73,7 +73,7 @@ export const exportSubmissions: HandleOwner = async ({ request, response, receiv
   return undefined;
 };
 
-function tablePage({ request, language, csrf }: OwnerExchange, shown: Shown): OwnerContent {
+function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: Shown): OwnerContent {
   const { form, filter, submissions, nextPageToken, searched, problem } = shown;
   const { owner } = language;
   const base = `${rootOf(request)}owner`;
@@ -86,6 +86,7 @@ function tablePage({ request, language, csrf }: OwnerExchange, shown: Shown): Ow
       : nextPageForm(filter, { action, csrf, language, page: nextPageToken }));
   const isLater = filter.page !== '';
   const body = html`${formHead(form, 'answers', request, language)}
+${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted'], language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>` : tableOf(form, submissions, base, language)}
 ${searched !== undefined && html`<p class="note" role="status">${searchedText(shown, searched, language)}</p>`}

@@ -19,7 +19,7 @@ import { type ActivationOutcome, activateForm } from '../../store/forms/versions
 import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { isMailStopped } from '../../store/mail/mail-recipients.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireEmail, requireFound } from '../request-values.ts';
+import { browserHashOf, requireEmail, requireFound } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { isHidden } from './form-access.ts';
 import { sharedFormToMessage } from './form-proto.ts';
@@ -38,7 +38,9 @@ export function activationMethods(context: ServiceContext) {
       const { formId, email } = request;
       const draft = await draftOf(database, formId, request.activationToken);
       requireEmail(email);
-      const activated = formEvents.activated(draft, new Date(now()), email);
+      const browserHash = browserHashOf(request.browser);
+      const asked = { address: email, ...(browserHash !== null && { browserHash }) };
+      const activated = formEvents.activated(draft, new Date(now()), asked);
       const sent = { address: email, countedAs: activated.id };
       const confirmation = await foreseeConfirmation(context, draft, sent);
       const webhookSecret = await database.transaction(async (tx) => {

@@ -93,7 +93,7 @@ async function publishFirst(
   const first = { formId: form.id, key, ownerEmail, version: newVersion(definition, at) };
   const version = await publishFirstVersion(tx, first);
   await insertEvents(tx, [
-    ...(ownerEmail === null ? [] : [formEvents.activated(form, at, ownerEmail)]),
+    ...(ownerEmail === null ? [] : [formEvents.activated(form, at, { address: ownerEmail })]),
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
   const { secrets, settings } = context;

@@ -65,8 +65,8 @@ type Draft = Pick<
 
 /** Events about a form that no webhook receives: the delivery loop makes mails of them. */
 export const formEvents = {
-  activated: (form: Named, at: Date, address: string) =>
-    newEvent(form, at, 'form.activated', eventTypes['form.activated'].body({ address })),
+  activated: (form: Named, at: Date, facts: { address: string; browserHash?: string }) =>
+    newEvent(form, at, 'form.activated', eventTypes['form.activated'].body(facts)),
 
   ownerChangeRequested: (form: Named, at: Date, address: string) =>
     newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body({ address })),

@@ -5,10 +5,11 @@ import {
   type MailService,
   StopScope as StopScopeMessage,
 } from '../../../gen/headlessforms/v1/mail_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { AuditAction } from '../../domain/audit.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
+import { CONFIRMED_SIGN_IN_MS, type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
@@ -24,6 +25,8 @@ import { findMailedLink, useMailedLink } from '../../store/mail/mailed-links.ts'
 import { findProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';
+import { openOwnerSession } from '../owners/owner-sessions.ts';
+import { browserHashOf } from '../request-values.ts';
 
 /** Describes and follows mailed links. The token in the link is the credential. */
 export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
@@ -40,11 +43,12 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
       };
     },
 
-    async followMailLink({ token, stopScope, keepRecipients }, call) {
+    async followMailLink({ token, stopScope, keepRecipients, signIn, browser, formerSessionToken }, call) {
       const link = linkOf(token);
       const { purpose, formId, address } = link;
       const about = { ...(await formOf(formId)), action: actions[purpose] };
-      await database.transaction(async (tx) => {
+      const session = await database.transaction(async (tx) => {
+        const sent = await findMailedLink(tx, hashSecret(token));
         if (purpose !== 'stop' && !(await useMailedLink(tx, hashSecret(token)))) {
           refuseUnusable(await findMailedLink(tx, hashSecret(token)));
         }
@@ -56,10 +60,16 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
           throw wrongLink('The form has or awaits another owner now');
         }
         if (isChanged) await audit.change(tx, call, about);
+        if (!signIn || !isOfOwner(purpose) || !signsIn(sent, browser)) return {};
+        return openOwnerSession(tx, context, call, {
+          address: addressKey(address),
+          stay: false,
+          formerSessionToken,
+        });
       });
       context.forms.forget(formId);
       notifyWorkers();
-      return describe(database, link);
+      return { ...(await describe(database, link)), formId, ...session };
     },
 
     async startMail({ token }, call) {
@@ -73,6 +83,12 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
       return { address, formName };
     },
   };
+
+  /** Whether a link also signs in: for an hour, and in no other browser than the one that asked for it, if one did. */
+  function signsIn(sent: { browserHash: string | null; createdAt: Date } | null, browser: string): boolean {
+    if (sent === null || now() - sent.createdAt.getTime() > CONFIRMED_SIGN_IN_MS) return false;
+    return sent.browserHash === null || sent.browserHash === browserHashOf(browser);
+  }
 
   /** What the audit log names; nothing where a link is about no form, or one that is gone. */
   async function formOf(formId: string): Promise<{ projectId?: string; formId?: string }> {
@@ -90,6 +106,11 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
 
 function wrongLink(message = 'The link is not right') {
   return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
+}
+
+/** Whether a link makes or confirms an owner. */
+function isOfOwner(purpose: MailLink['purpose']): boolean {
+  return purpose === 'confirm-owner' || purpose === 'change-owner';
 }
 
 /** Throws unless a link was mailed, and not used or voided since. */

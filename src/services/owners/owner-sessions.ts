@@ -1,5 +1,5 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import Bowser from 'bowser';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
@@ -24,7 +24,7 @@ import {
   touchOwnerSession,
 } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireEmail } from '../request-values.ts';
+import { browserHashOf, requireEmail } from '../request-values.ts';
 
 /**
  * Finds the owner behind a session's token.
@@ -89,30 +89,12 @@ export function sessionMethods(context: ServiceContext) {
 
     async signIn({ token, browser, stay, formerSessionToken }, call) {
       const address = addressIn(context, token);
-      const createdAt = new Date(now());
-      const expiresAt = new Date(now() + (stay ? LONG_SESSION_MS : SESSION_MS));
-      const sessionToken = newSessionToken(secretKey, expiresAt);
-      const tokenHash = hashSecret(sessionToken);
-      await database.transaction(async (tx) => {
+      return database.transaction(async (tx) => {
         const linkHash = hashSecret(token);
         if (isElsewhere(await findMailedLink(tx, linkHash), browser)) throw elsewhere();
         if (!(await useMailedLink(tx, linkHash))) throw used();
-        if (formerSessionToken !== '') {
-          await closeOwnerSessions(tx, { tokenHash: hashSecret(formerSessionToken) });
-        }
-        const named = browserName(call.requestHeader.get('user-agent') ?? '');
-        await insertOwnerSession(tx, {
-          tokenHash,
-          address,
-          createdAt,
-          expiresAt,
-          browser: named,
-          usedAt: createdAt,
-        });
-        await audit.change(tx, call, { owner: address });
+        return openOwnerSession(tx, context, call, { address, stay, formerSessionToken });
       });
-      const device = deviceToken(secretKey, address, now());
-      return { sessionToken, expireTime: timestampFromDate(expiresAt), address, deviceToken: device };
     },
 
     async listOwnerSessions(_request, call) {
@@ -155,6 +137,32 @@ export function sessionMethods(context: ServiceContext) {
   } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
+/** Opens a session of an address that has followed a mailed link, and ends the one that its browser had. */
+export async function openOwnerSession(
+  tx: Transaction,
+  { secretKey, now, audit }: ServiceContext,
+  call: HandlerContext,
+  { address, stay, formerSessionToken }: { address: string; stay: boolean; formerSessionToken: string },
+) {
+  const createdAt = new Date(now());
+  const expiresAt = new Date(now() + (stay ? LONG_SESSION_MS : SESSION_MS));
+  const sessionToken = newSessionToken(secretKey, expiresAt);
+  if (formerSessionToken !== '') {
+    await closeOwnerSessions(tx, { tokenHash: hashSecret(formerSessionToken) });
+  }
+  await insertOwnerSession(tx, {
+    tokenHash: hashSecret(sessionToken),
+    address,
+    createdAt,
+    expiresAt,
+    browser: browserName(call.requestHeader.get('user-agent') ?? ''),
+    usedAt: createdAt,
+  });
+  await audit.change(tx, call, { owner: address, action: 'owner.signed_in' });
+  const device = deviceToken(secretKey, address, now());
+  return { sessionToken, expireTime: timestampFromDate(expiresAt), address, deviceToken: device };
+}
+
 /** Ends all sessions of an address, and voids the links to sign in with it. Returns how many sessions there were. */
 export async function signOutEverywhere(tx: Transaction, address: string): Promise<number> {
   await voidMailedLinks(tx, { address, purpose: 'sign-in' });
@@ -168,10 +176,6 @@ function isElsewhere(
 ): boolean {
   if (link === null || link.usedAt !== null) throw used();
   return link.browserHash !== null && link.browserHash !== browserHashOf(browser);
-}
-
-function browserHashOf(browser: string): string | null {
-  return browser === '' || browser.length > MAX_BROWSER_LENGTH ? null : hashSecret(browser);
 }
 
 /** Such as `Firefox, Linux`; empty for what is no known browser. */
@@ -214,8 +218,6 @@ const LONG_SESSION_MS = 30 * DAY_MS;
 
 /** A session's last use is kept to about a minute, so that one that is busy is not written on each call. */
 const LAST_USE_PRECISION_MS = 60_000;
-
-const MAX_BROWSER_LENGTH = 128;
 
 /** Those of browsers have some 200 characters. */
 const MAX_AGENT_LENGTH = 512;

@@ -51,8 +51,9 @@ export async function insertMailedLink(
 export async function findMailedLink(
   db: Queries,
   tokenHash: string,
-): Promise<Pick<MailedLink, 'browserHash' | 'usedAt'> | null> {
-  return db.read((em) => em.findOne(MailedLinkEntity, { tokenHash }, { fields: ['browserHash', 'usedAt'] }));
+): Promise<Pick<MailedLink, 'browserHash' | 'usedAt' | 'createdAt'> | null> {
+  const fields = ['browserHash', 'usedAt', 'createdAt'] as const;
+  return db.read((em) => em.findOne(MailedLinkEntity, { tokenHash }, { fields }));
 }
 
 /** Notes that a link was used, and says whether it was not before: of any number of calls at once, one uses it. */

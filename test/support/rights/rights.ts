@@ -54,7 +54,7 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
  */
 export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   CreateFormRequest: { none: 'idempotencyKey key managedBy' },
-  ActivateFormRequest: { none: 'formId activationToken email idempotencyKey' },
+  ActivateFormRequest: { none: 'formId activationToken email idempotencyKey browser' },
   PublishFormVersionRequest: { none: 'formId idempotencyKey expectedVersionId allowBreaking' },
   ApplyFormRequest: {
     ownership: 'owner',
@@ -154,7 +154,10 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   UploadFileRequest: { none: 'formId sessionId fieldId filename content idempotencyKey browser' },
 
   // Who takes a form over says whether those go on getting answers that the former owner added.
-  FollowMailLinkRequest: { destination: 'keepRecipients', none: 'token stopScope' },
+  FollowMailLinkRequest: {
+    destination: 'keepRecipients',
+    none: 'token stopScope signIn browser formerSessionToken',
+  },
   StartMailRequest: { none: 'token' },
 
   RequestSignInRequest: { none: 'email deviceToken browser idempotencyKey' },
