@@ -54,7 +54,7 @@ it.each(engines)('admin rotate-secrets takes back what the former key gave, on %
 
   expect(done.code).toBe(0);
   expect(done.errors).toMatch(/^Sealed the secrets of 1 rows with a new key\.$/m);
-  expect(done.errors).toMatch(/^Voided 1 mailed links, and ended 0 sessions of owners\.$/m);
+  expect(done.errors).toMatch(/^Voided 1 emailed links, and ended 0 sessions of owners\.$/m);
   expect(done.errors).toContain(id);
   const next = engine === 'pglite' ? readFileSync(keyFile, 'utf8').trim() : done.output.trim();
   expect(next).toMatch(/^[0-9a-f]{64}$/);

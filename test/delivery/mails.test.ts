@@ -168,7 +168,7 @@ describe.each(engines)('mails on %s', (engine) => {
         expect(text).toMatch(/^Eingegangen am .* UTC\.\n/);
       }
     }
-    expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Neue Einsendung: Contact']));
+    expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Neue Antwort: Contact']));
     expect(mails.flatMap(({ replyTo = [] }) => replyTo.map(({ address }) => address))).toEqual(
       Array.from({ length: 3 }, () => 'bob@example.com'),
     );

@@ -82,7 +82,7 @@ describe('what is said of a confirmation', () => {
     expect(message).toBe(
       `The form is published. ${email} gets no confirmation, because that address has stopped emails from this service. The link at the end of any earlier email starts them again.`,
     );
-    expect(page).toContain('erhält keine Bestätigung, weil die Mails dieses Dienstes');
+    expect(page).toContain('erhält keine Bestätigung, weil die E-Mails dieses Dienstes');
     expect(page).not.toContain('unterwegs');
   });
 
@@ -108,7 +108,7 @@ describe('what is said of a confirmation', () => {
     expect(replies[0]?.message).toContain('A confirmation is on its way to x.');
     expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1);
     expect(new Set(pages).size).toBe(1);
-    expect(pages[0]).toContain('Eine Bestätigung ist unterwegs an x. Keine Mail?');
+    expect(pages[0]).toContain('Eine Bestätigung ist unterwegs an x. Keine E-Mail?');
   });
 
   it('is told by RPC, too, and to who asks for a link to sign in where mails are written', async () => {

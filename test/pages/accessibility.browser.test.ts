@@ -135,7 +135,7 @@ describe.skipIf(noBrowser)('the pages have no accessibility problem,', { timeout
         if (titles.has(title)) continue;
         titles.add(title);
         await page.click('button');
-        await page.waitForSelector('.icon.done');
+        await page.waitForSelector('.icon.done, #done');
         await expectNone(`done: ${title}`);
         if (!(await page.isVisible('[name=start]'))) continue;
         await page.click('[name=start]');

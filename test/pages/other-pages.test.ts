@@ -86,7 +86,7 @@ describe('a mailed link', () => {
     expect(page.status).toBe(200);
     expect(page.text).toContain('Which emails should we stop sending to owner@example.com?');
     expect([oneClick.status, all.status]).toEqual([200, 200]);
-    expect(oneClick.text).toContain('gets no more of this mail');
+    expect(oneClick.text).toContain('no longer gets these emails');
     expect(all.text).toContain('no longer gets emails from this service, except sign-in links on request');
     expect(all.text).toContain('<button name="start" value="yes">Start emails again</button>');
 
@@ -98,7 +98,7 @@ describe('a mailed link', () => {
     expect(stopped.text).toContain('Start emails again');
     expect(stopped.text).toContain('value="everything"');
     expect(stopped.text).not.toContain('value="form"');
-    expect(still.text).not.toContain('gets this mail again');
+    expect(still.text).not.toContain('gets these emails again');
     expect(started.text).toContain('owner@example.com gets these emails again.');
     expect(again.text).toContain('Which emails should we stop sending to owner@example.com?');
   });
@@ -116,7 +116,7 @@ describe('a mailed link', () => {
     const done = await postForm((await path()) ?? '', {});
 
     expect([page.status, done.status]).toEqual([200, 200]);
-    expect(page.text).toContain('to own the form “Form at […]”');
+    expect(page.text).toContain('owns “Form at […]”');
     expect(done.text).toContain('the owner of “Form at […]”');
   });
 

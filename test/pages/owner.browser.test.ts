@@ -391,11 +391,11 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     expect([shown.status, again.status, opened.status, used.status]).toEqual([200, 200, 303, 401]);
     const [browserCookie, cookie, device] = opened.headers.getSetCookie();
     expect(browserCookie).toMatch(
-      /^owner-browser=\w{43}; Max-Age=31536000; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
+      /^owner-browser=\w{43}; Max-Age=31536000; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
     );
-    expect(cookie).toMatch(/^owner=own_[^;]+; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/);
+    expect(cookie).toMatch(/^owner=own_[^;]+; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Lax$/);
     expect(device).toMatch(
-      /^owner-device=[^;]+; Max-Age=31536000; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
+      /^owner-device=[^;]+; Max-Age=31536000; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
     );
     for (const reply of [shown, opened, used]) expect(reply.headers.get('cache-control')).toBe('no-store');
     const policy = shown.headers.get('content-security-policy');
@@ -566,7 +566,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     // What people have typed into forms by the same origin stays.
     expect([signedOut.status, signedOut.headers.get('clear-site-data')]).toEqual([200, '"cache"']);
     expect(after.status).toBe(401);
-    expect(after.headers.getSetCookie().join()).toMatch(/owner=; Path=\/owner; Expires=Thu, 01 Jan 1970/);
+    expect(after.headers.getSetCookie().join()).toMatch(/owner=; Path=\/; Expires=Thu, 01 Jan 1970/);
   });
 
   it('ask to sign in again to delete what is open for long, and lead back after it', async () => {

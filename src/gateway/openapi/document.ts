@@ -66,7 +66,7 @@ function operationOf(path: string, operation: Operation, access: Access, schemas
         headers: replyHeaders(status, operation),
         content: replyOf(operation, schemas),
       },
-      ...(operation.forms && status === 201 ? { 303: sentOn(operation) } : {}),
+      ...(operation.forms && { 303: sentOn(operation) }),
       ...(operation.checked && { 200: checkedReply(operation, operation.checked, schemas) }),
       ...(operation.notModified && {
         304: { description: 'As `If-None-Match` says', headers: replyHeaders(304, operation) },
