@@ -12,11 +12,8 @@ import { removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { removeIdleQuestions } from '../../store/forms/questions.ts';
 import { removeDueFiles, removeOutdated } from '../../store/removal/removals.ts';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
-import {
-  removeExpiredSessions,
-  removeVisitorsSessions,
-  takeExpiredSessions,
-} from '../../store/sessions/sessions.ts';
+import { removeExpiredSessions, removeVisitorsSessions } from '../../store/sessions/session-removal.ts';
+import { takeExpiredSessions } from '../../store/sessions/sessions.ts';
 import {
   type Announcement,
   findExpiredSubmissions,

@@ -17,8 +17,8 @@ import {
 } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { pageLimits } from '../../domain/methods.ts';
+import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
-import { deleteVisitorsSession } from '../../store/sessions/sessions.ts';
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';

@@ -5,7 +5,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expireSessions } from '../../../src/delivery/sweeps/sweeps.ts';
 import { sumKeylessBytes } from '../../../src/store/keyless-storage.ts';
-import { removeVisitorsSessions } from '../../../src/store/sessions/sessions.ts';
+import { removeVisitorsSessions } from '../../../src/store/sessions/session-removal.ts';
 import { engines } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { postsOf } from '../../support/hosted.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeExpiredSessions } from '../../../src/store/sessions/session-removal.ts';
 import {
   findAnySession,
   findSession,
   lockSession,
   markSessionOpened,
-  removeExpiredSessions,
   takeExpiredSessions,
   updateSession,
 } from '../../../src/store/sessions/sessions.ts';
