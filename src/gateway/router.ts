@@ -133,7 +133,8 @@ export function createGateway(options: GatewayOptions): Router {
   function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
     const send = (refusal: RestError) => {
       const byBrowser = isFormPost(request) && !prefersJson(request) && refusal.reason !== 'media_type';
-      const page = served?.operation.forms !== undefined && byBrowser;
+      const isUnknown = served === undefined && refusal.reason === 'not_found';
+      const page = isUnknown ? asksForPage(request) : served?.operation.forms !== undefined && byBrowser;
       if (!page) return sendJson(response, refusal.status, refusal.body);
       const shown = pages.renderError(refusal, request, requestIdOf(request));
       return sendPage(request, response, refusal.status, shown);
@@ -219,3 +220,8 @@ export type GatewayOptions = RouteOptions & {
   version: string;
   log: ErrorLog;
 };
+
+/** Whether a browser asks for a page: programs take anything. */
+function asksForPage({ method, headers }: Request): boolean {
+  return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
+}

@@ -48,13 +48,17 @@ export function fileSizeInWords(bytes: number, tag: string): string {
   return `${size.toLocaleString(tag, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;
 }
 
-/** The most bytes that a file may have, rounded down where that reads better: `10 MB`, `512 kB`. */
+/**
+ * The most bytes that a file may have, as it was set: of 1,024s or of 1,000s, `10 MB` and `512 kB`. What is round in
+ * neither is rounded down.
+ */
 export function sizeLimitInWords(bytes: number, tag: string): string {
-  if (bytes >= MEGABYTE) {
-    const number = Math.floor((bytes / MEGABYTE) * 10) / 10;
+  const unit = bytes % KILOBYTE !== 0 && bytes % 1000 === 0 ? 1000 : KILOBYTE;
+  if (bytes >= unit * unit) {
+    const number = Math.floor((bytes / unit / unit) * 10) / 10;
     return `${number.toLocaleString(tag, { numberingSystem: 'latn' })} MB`;
   }
-  return bytes >= KILOBYTE ? `${Math.floor(bytes / KILOBYTE)} kB` : `${bytes} B`;
+  return bytes >= unit ? `${Math.floor(bytes / unit)} kB` : `${bytes} B`;
 }
 
 const KILOBYTE = 1024;

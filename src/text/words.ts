@@ -31,6 +31,7 @@ export function chooseLanguage(locale = '', acceptLanguage = ''): Language {
     tag,
     spoken,
     direction: rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr',
+    ownDirection: locale === '' ? 'auto' : undefined,
     words: page,
     owner,
     mail,
@@ -67,6 +68,8 @@ export type Language = {
   spoken: keyof typeof languages;
   direction: 'ltr' | 'rtl';
   words: Words;
+  /** The direction of the form's own texts where its language is not known: that of their first letter. */
+  ownDirection: 'auto' | undefined;
   /** The words of the pages for owners. */
   owner: (typeof en)['owner'];
   mail: MailWords;

@@ -23,14 +23,27 @@ export function forgetProblem(field: Element): void {
   for (const error of field.querySelectorAll<HTMLElement>('p.error')) error.hidden = true;
 }
 
+/** Takes back what was chosen in the field of a button, which then has nothing to clear. */
+export function clearChoice(button: Element): void {
+  const inputs = [...(button.closest('.field')?.querySelectorAll('input') ?? [])];
+  for (const input of inputs) {
+    if (input.type === 'text') input.value = '';
+    input.checked = false;
+  }
+  inputs[0]?.focus();
+}
+
 function showLeft(hint: Element, length: number): void {
   const max = Number(hint.getAttribute('data-count'));
   const left = max - length;
   // A screen reader would read out each key otherwise.
   hint.setAttribute('aria-live', left <= ANNOUNCED ? 'polite' : 'off');
   hint.classList.toggle('over', left < 0);
-  hint.textContent = (hint.getAttribute('data-left') ?? '')
-    .replace('{n}', String(left))
+  const { lang } = document.documentElement;
+  const isOne = new Intl.PluralRules(lang).select(-left) === 'one';
+  const text = left >= 0 ? 'data-left' : isOne ? 'data-over-one' : 'data-over';
+  hint.textContent = (hint.getAttribute(text) ?? '')
+    .replace('{n}', String(Math.abs(left)))
     .replace('{max}', String(max));
 }
 

@@ -1,5 +1,6 @@
 import './copying.ts';
 import {
+  clearChoice,
   followConditions,
   followTyping,
   instantOf,
@@ -102,6 +103,13 @@ function onClick(event: MouseEvent): void {
   if (form !== undefined && language instanceof HTMLAnchorElement && plain) {
     event.preventDefault();
     if (!busy) void switchLanguage(form, language.href);
+    return;
+  }
+  const clearing = event.target instanceof Element ? event.target.closest('button.clear') : null;
+  if (clearing !== null) {
+    event.preventDefault();
+    clearChoice(clearing);
+    onInput();
     return;
   }
   const link = event.target instanceof Element ? event.target.closest('.summary a, .notice a') : null;

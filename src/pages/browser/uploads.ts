@@ -97,10 +97,9 @@ export async function uploadFile(
     const code = error instanceof Error ? error.message : '';
     const reason =
       code === '' ? null : limits.getAttribute(code === 'too_big' ? 'data-too-large' : 'data-refused');
-    const why = reason === null ? '' : ` ${reason}`;
     text.className = 'error';
     text.setAttribute('role', 'alert');
-    text.textContent = words('upload-failed').replace('{file}', file.name) + why;
+    text.textContent = (reason ?? words('upload-failed')).replace('{file}', file.name);
     if (reason === null) row.dataset.unsent = file.name;
     bar.remove();
     return undefined;

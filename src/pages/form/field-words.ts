@@ -39,25 +39,33 @@ export function problemsOf(
   for (const violation of violations) {
     const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
     if (field === undefined) otherProblems.push(violation.message);
-    if (field === undefined || problems.has(field.id)) continue;
+    const known = field && problems.get(field.id);
+    if (field === undefined || (known !== undefined && field.type !== 'address')) continue;
     const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
     const isEmpty = posted.every((text) => text.trim() === '');
-    problems.set(field.id, problemOf(field, violation, { isEmpty, language }));
+    const problem = problemOf(field, violation, { isEmpty, language });
+    if (known === undefined) problems.set(field.id, problem);
+    else if (problem.part !== undefined && !isEmpty) problems.set(field.id, together(known, problem));
   }
   return { problems, otherProblems };
+}
+
+/** Of an address all parts are named at once. */
+function together(known: Problem, { text, part = '' }: Problem): Problem {
+  return { ...known, text: `${known.text} ${text}`, further: [...(known.further ?? []), part] };
 }
 
 /** What is wrong with one field, in the page's language. `isEmpty`: it has no answer. */
 export function problemOf(
   field: Field,
-  { path, code }: Violation,
+  { path, code, received }: Violation,
   { isEmpty, language }: { isEmpty: boolean; language: Language },
 ): Problem {
   const { words, tag } = language;
   const own = fieldWords[field.type];
   if (path.endsWith(OF_A_FILE)) {
-    const size = sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag);
-    return { text: code === 'too_big' ? fill(words.fileTooLarge, { size }) : words.fileRefused };
+    const { tooLarge, refused } = fileProblems(field, language);
+    return { text: fill(code === 'too_big' ? tooLarge : refused, { file: received ?? words.uploadedFile }) };
   }
   if (isEmpty && own.missing === 'needAnswer') return { text: askFor(field.label, language), isNamed: true };
   if (isEmpty) return { text: words[own.missing] };
@@ -68,6 +76,16 @@ export function problemOf(
   // The author's own message, if there is one.
   if (word === undefined) return { text: field.patternMessage ?? words[own.other] };
   return { text: fill(words[word], { step: field.step, ...own.limits?.(field, tag) }) };
+}
+
+/** What is wrong with one file, whose name is `{file}`. */
+export function fileProblems(field: Field, { words, tag }: Language): { tooLarge: string; refused: string } {
+  const { maxBytes = 0 } = uploadLimits(field) ?? {};
+  const types = typesInWords(field.accept ?? [], words);
+  return {
+    tooLarge: fill(words.fileTooLarge, { size: sizeLimitInWords(maxBytes, tag) }),
+    refused: types === '' ? words.fileUnusable : fill(words.fileRefused, { types }),
+  };
 }
 
 /** Asks for an answer by the field's label. English puts it into the sentence, unless it is a question or long. */
@@ -139,7 +157,7 @@ const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
   file: {
     missing: 'needFile',
     tooBig: 'tooManyFiles',
-    other: 'fileRefused',
+    other: 'needFile',
     limits: ({ maxFiles: max }) => ({ max }),
     hint: fileHint,
   },
@@ -213,6 +231,7 @@ function momentWords(other: Word, style?: Intl.DateTimeFormatOptions, note?: Wor
 
 function fileHint({ accept, maxBytes = 0, maxFiles = 1 }: Field, { words, tag }: Language): string {
   return sentences(
+    words.dropFile,
     accept === undefined ? '' : fill(words.fileTypes, { types: typesInWords(accept, words) }),
     fill(words.sizeAtMost, { size: sizeLimitInWords(maxBytes, tag) }),
     maxFiles > 1 ? fill(words.filesAtMost, { max: maxFiles }) : '',
@@ -269,6 +288,8 @@ type FieldWords = {
 export type Problem = {
   text: string;
   part?: string;
+  /** The other parts that are wrong as well. */
+  further?: readonly string[];
   /** Whether the text has the field's label. */
   isNamed?: boolean;
 };

@@ -4,7 +4,7 @@ import { fieldRules } from '../../domain/fields/index.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import type { Words } from '../../text/words.ts';
-import type { FieldView } from './controls/control-view.ts';
+import { type FieldView, ownDir } from './controls/control-view.ts';
 import { controlOf } from './controls/index.ts';
 import { countedLength, hintOf, type Problem } from './field-words.ts';
 
@@ -17,7 +17,7 @@ export function renderField(field: Field, view: FieldView): Html {
   const { language, texts, parts, problem, visible } = view;
   if (texts.length > 0 || parts.size > 0 || problem !== undefined) return fieldOf(field, view);
   const known = looksOf(field);
-  const look = `${visible} ${language.tag} ${language.spoken}`;
+  const look = `${visible} ${language.tag} ${language.spoken} ${language.ownDirection}`;
   const made = known.get(look);
   if (made !== undefined) return made;
   // Language tags come from clients, so their number has no limit.
@@ -41,6 +41,7 @@ function fieldOf(field: Field, view: FieldView): Html {
   const { language, problem, visible } = view;
   const { words } = language;
   const { layout, render } = controlOf(field);
+  const dir = ownDir(language);
   const frame = attributes({
     class: [
       'field',
@@ -54,8 +55,8 @@ function fieldOf(field: Field, view: FieldView): Html {
     hidden: !visible,
   });
   if (layout === 'statement') {
-    return html`<section${frame}${attributes({ id: `${id}.0`, tabindex: -1 })}><h2>${label}</h2>
-${description !== undefined && html`<p class="plain">${description}</p>`}</section>
+    return html`<section${frame}${attributes({ id: `${id}.0`, tabindex: -1 })}><h2${dir}>${label}</h2>
+${description !== undefined && html`<p class="plain"${dir}>${description}</p>`}</section>
 `;
   }
 
@@ -72,22 +73,22 @@ ${description !== undefined && html`<p class="plain">${description}</p>`}</secti
   }`;
   const about = html`${notes.map(
     (note) =>
-      html`<p class="${note.kind}" id="${note.id}"${note.kind === 'hint' && attributes(countOf(field, words))}>${note.text}</p>`,
+      html`<p class="${note.kind}" id="${note.id}"${note.kind === 'hint' ? attributes(countOf(field, words)) : dir}>${note.text}</p>`,
   )}
 ${problem !== undefined && html`<p class="error" id="${id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
   const control = render(field, { ...view, describedBy });
   switch (layout) {
     case 'group':
-      return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend>${name}</legend>
-${about}${control}</fieldset>
+      return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend${dir}>${name}</legend>
+${about}${control}${canBeCleared(field) && html`<button class="link clear" name="_go" value="clear:${id}">${words.signatureClear}</button>`}</fieldset>
 `;
     case 'tick':
       // The box and its label are one target to click, followed by the help.
-      return html`<div${frame}><label class="choice" for="${id}.0">${control}<span>${name}</span></label>
+      return html`<div${frame}><label class="choice" for="${id}.0">${control}<span${dir}>${name}</span></label>
 ${about}</div>
 `;
     case 'labelled':
-      return html`<div${frame}><label for="${id}.0">${name}</label>
+      return html`<div${frame}><label for="${id}.0"${dir}>${name}</label>
 ${about}${control}</div>
 `;
     default:
@@ -95,10 +96,22 @@ ${about}${control}</div>
   }
 }
 
+/** Whether the page has a button that takes back the answer; it shows while there is one. */
+export function canBeCleared(field: Field): boolean {
+  return controlOf(field).chooses === 'one' && field.required !== true;
+}
+
 /** What the script needs to say how many characters are left, of a field with a limit of its own. */
 function countOf(field: Field, words: Words) {
   const most = countedLength(field);
-  return most === undefined ? {} : { 'data-count': most, 'data-left': words.charactersLeft };
+  return most === undefined
+    ? {}
+    : {
+        'data-count': most,
+        'data-left': words.charactersLeft,
+        'data-over': words.charactersOver,
+        'data-over-one': words.charactersOverOne,
+      };
 }
 
 /** The id of the control that a problem is about. */

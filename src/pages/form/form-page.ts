@@ -14,11 +14,11 @@ import { fill, type Language, type Words } from '../../text/words.ts';
 import { REMEMBERED_DAYS } from '../cookies.ts';
 import { renderPage } from '../layout.ts';
 import { renderContext } from './context.ts';
-import type { FieldView, KnownFiles } from './controls/control-view.ts';
+import { type FieldView, type KnownFiles, ownDir } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
 import { controlOf } from './controls/index.ts';
 import type { Problem } from './field-words.ts';
-import { anchorOf, renderField } from './fields.ts';
+import { anchorOf, canBeCleared, renderField } from './fields.ts';
 
 /**
  * The page of a form, or one of its steps.
@@ -37,13 +37,14 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const forward = number < steps.length ? words.next : session.submitLabel || words.submit;
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
+  const own = ownWords(session, view);
   const failed = (problems?.size ?? 0) > 0 || otherProblems.length > 0;
 
-  const body = html`${view.languages}<h1>${session.formName}</h1>
-${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
+  const body = html`${view.languages}${number > 1 && own.title !== '' ? html`<p class="form-name"${ownDir(language)}>${session.formName}</p>` : html`<h1${ownDir(language)}>${session.formName}</h1>`}
+${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(language)}>${session.description}</p>`}
 ${session.context !== undefined && renderContext(session.context)}
 ${progress !== '' && progressBar(progress, number, steps.length)}
-${heading(session, view)}
+${heading(own, number, language)}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${view.revealed !== undefined && moreQuestions(view.revealed, words)}
@@ -53,7 +54,7 @@ ${view.revealed !== undefined && moreQuestions(view.revealed, words)}
     'data-uploads': view.site && 'uploads',
   })}>
 ${identity(session, view)}
-${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions)) && firstButton}
+${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions || canBeCleared(field))) && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) => renderField(field, fieldView(field, view, visible)))}
 ${step === REVIEW_STEP && review(view, visible)}
@@ -98,7 +99,7 @@ function fieldView(field: Field, view: FormView, visible: ReadonlySet<string>): 
     texts: texts.get(field.id) ?? [],
     parts: partsOf(field, texts),
     problem: problem?.text,
-    problemPart: problem?.part,
+    problemParts: problem?.part === undefined ? [] : [problem.part, ...(problem.further ?? [])],
     visible: visible.has(field.id),
     files,
     moved: moved?.fieldId === field.id ? moved : undefined,
@@ -106,14 +107,19 @@ function fieldView(field: Field, view: FormView, visible: ReadonlySet<string>): 
 }
 
 /** What the author calls the step, or what the last one is for. */
-function heading({ pages }: HostedSession, { step, language: { words } }: FormView): Html {
-  const { title, description } =
-    step === REVIEW_STEP
-      ? { title: words.reviewTitle, description: words.reviewText }
-      : (pages[step - 1] ?? { title: '', description: '' });
-  return html`${title !== '' && html`<h2 class="step">${title}</h2>`}
-${description !== '' && html`<p class="lead">${description}</p>`}`;
+function ownWords({ pages }: HostedSession, { step, language: { words } }: FormView): StepWords {
+  if (step === REVIEW_STEP) return { title: words.reviewTitle, description: words.reviewText };
+  return pages[step - 1] ?? { title: '', description: '' };
 }
+
+/** After the first step, what it is called is the page's own heading. */
+function heading({ title, description }: StepWords, number: number, language: Language): Html {
+  const dir = ownDir(language);
+  return html`${title !== '' && (number > 1 ? html`<h1${dir}>${title}</h1>` : html`<h2 class="step"${dir}>${title}</h2>`)}
+${description !== '' && html`<p class="lead"${dir}>${description}</p>`}`;
+}
+
+type StepWords = { title: string; description: string };
 
 /** All answers, each with a button that leads back to its step. */
 function review({ fields, answers, language: { words, tag } }: FormView, visible: ReadonlySet<string>): Html {

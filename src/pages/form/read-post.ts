@@ -27,6 +27,12 @@ export function readPosted(inputs: FormInputs, files: PostedFiles): Posted {
     if (!name.startsWith('_'))
       texts.set(name, removed.size === 0 ? values : values.filter((id) => !removed.has(id)));
   }
+  const step = Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1);
+  const [, cleared] = /^clear:([^:]+)$/.exec(lastOf(inputs, '_go')) ?? [];
+  if (cleared !== undefined && shown.includes(cleared)) {
+    texts.set(cleared, ['']);
+    texts.delete(`${cleared}.other`);
+  }
   for (const { fieldId, uploadId, isOnly } of files.stored) {
     const others = isOnly ? [] : (texts.get(fieldId) ?? []).filter((id) => id !== '');
     texts.set(fieldId, [...others, uploadId]);
@@ -36,8 +42,8 @@ export function readPosted(inputs: FormInputs, files: PostedFiles): Posted {
     shown: new Set(shown),
     files: knownFiles(inputs, files),
     problems: files.problems,
-    step: Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1),
-    goal: goalOf(lastOf(inputs, '_go')),
+    step,
+    goal: cleared === undefined ? goalOf(lastOf(inputs, '_go')) : { kind: 'page', page: step },
     issueToken: lastOf(inputs, '_issued'),
     honeypot: lastOf(inputs, '_website'),
     fetched: inputs.has('_fetched'),
@@ -147,7 +153,7 @@ export class PostedFiles {
       if (reason !== 'invalid' && reason !== 'too_large') throw error;
       const [first] = details;
       const { code, message } = first ?? { code: 'too_big', message: 'The file is too large' };
-      this.problems.push({ path: `answers.${field.id}.file`, code, message });
+      this.problems.push({ path: `answers.${field.id}.file`, code, message, received: file.filename });
     }
   }
 }

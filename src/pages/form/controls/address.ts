@@ -24,8 +24,8 @@ export function address(field: Field, view: ControlView): Html {
       id: `${id}.${index}`,
       name: `${id}.${part}`,
       autocomplete: [whose, autocomplete].filter((word) => word !== undefined).join(' '),
-      'aria-invalid': view.problemPart === part ? 'true' : undefined,
-      'aria-describedby': view.problemPart === part ? `${id}.error` : undefined,
+      'aria-invalid': view.problemParts?.includes(part) ? 'true' : undefined,
+      'aria-describedby': view.problemParts?.includes(part) ? `${id}.error` : undefined,
       disabled: !view.visible,
     });
     const mark = required

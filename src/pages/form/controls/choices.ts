@@ -2,7 +2,7 @@ import type { Field } from '../../../domain/definition/definition.ts';
 import { MAX_OTHER } from '../../../domain/fields/select.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { fill } from '../../../text/words.ts';
-import type { ControlView } from './control-view.ts';
+import { type ControlView, ownDir } from './control-view.ts';
 
 /** Radio buttons or boxes to tick, one for each option, and an input for another answer if the field takes one. */
 export function choices(
@@ -28,7 +28,7 @@ export function choices(
         checked: each.checked,
         'data-other': each.other,
         disabled: !view.visible,
-      })}><span>${each.label}</span></label>
+      })}><span${each.other ? false : ownDir(view.language)}>${each.label}</span></label>
 `,
   )}</div>${field.allowOther === true && otherInput(field, view)}`;
 }

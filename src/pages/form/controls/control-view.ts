@@ -21,6 +21,11 @@ export function described({ describedBy, problem }: Pick<ControlView, 'described
   return { 'aria-describedby': describedBy, 'aria-invalid': problem === undefined ? undefined : 'true' };
 }
 
+/** The direction of a text of the form's author, whose language the form may not say. */
+export function ownDir({ ownDirection }: Pick<Language, 'ownDirection'>): Html {
+  return attributes({ dir: ownDirection });
+}
+
 /** What a field is shown with. */
 export type FieldView = {
   language: Language;
@@ -30,8 +35,8 @@ export type FieldView = {
   parts: ReadonlyMap<string, readonly string[]>;
   /** What is wrong with its answer. */
   problem: string | undefined;
-  /** The part of the answer that is wrong, if not all of it is. */
-  problemPart?: string | undefined;
+  /** The parts of the answer that are wrong, if not all of it is. */
+  problemParts?: readonly string[];
   /** Where a button has just moved an option of a ranking. */
   moved?: { to: number; by: -1 | 1 } | undefined;
   visible: boolean;

@@ -1,7 +1,8 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
-import { fileSizeInWords, sizeLimitInWords } from '../../../text/quantities.ts';
+import { fileSizeInWords } from '../../../text/quantities.ts';
 import { fill } from '../../../text/words.ts';
+import { fileProblems } from '../field-words.ts';
 import { type ControlView, common, type KnownFiles } from './control-view.ts';
 
 /** Lists what was uploaded already below the control. */
@@ -10,19 +11,16 @@ export function files(field: Field, view: ControlView): Html {
     type: 'file',
     accept: field.accept?.join(','),
     multiple: (field.maxFiles ?? 1) > 1,
-    ...uploadWords(field.maxBytes ?? 0, view),
+    ...uploadWords(field, field.maxBytes ?? 0, view),
     'data-max-files': field.maxFiles,
   })}>
 ${keptFiles(field, view)}`;
 }
 
 /** What the script needs to upload a file of at most `maxBytes`. */
-export function uploadWords(maxBytes: number, { language: { words, tag } }: ControlView) {
-  return {
-    'data-max-bytes': maxBytes,
-    'data-too-large': fill(words.fileTooLarge, { size: sizeLimitInWords(maxBytes, tag) }),
-    'data-refused': words.fileRefused,
-  };
+export function uploadWords(field: Field, maxBytes: number, { language }: ControlView) {
+  const { tooLarge, refused } = fileProblems(field, language);
+  return { 'data-max-bytes': maxBytes, 'data-too-large': tooLarge, 'data-refused': refused };
 }
 
 /** What the page carries of an uploaded file, so that it can be shown again. */

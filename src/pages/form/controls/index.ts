@@ -23,6 +23,7 @@ const controls: Record<Control, ControlRules> = {
   select: { layout: 'labelled', render: select },
   radios: {
     layout: 'group',
+    chooses: 'one',
     render: (field, view) => choices(field, view, 'radio', field.options ?? []),
   },
   checkboxes: {
@@ -31,6 +32,7 @@ const controls: Record<Control, ControlRules> = {
   },
   yes_no: {
     layout: 'group',
+    chooses: 'one',
     render: (field, view) =>
       choices(field, view, 'radio', [
         { label: view.language.words.yes, value: 'true' },
@@ -39,8 +41,8 @@ const controls: Record<Control, ControlRules> = {
   },
   checkbox: { layout: 'tick', render: checkbox },
   files: { layout: 'labelled', render: files },
-  rating: { layout: 'group', render: points },
-  scale: { layout: 'group', render: points },
+  rating: { layout: 'group', chooses: 'one', render: points },
+  scale: { layout: 'group', chooses: 'one', render: points },
   ranking: { layout: 'group', render: ranking, movesOptions: true },
   matrix: { layout: 'group', render: matrix, inputsAPart: ({ options = [] }) => options.length },
   address: { layout: 'group', render: address },
@@ -84,6 +86,8 @@ type ControlRules = {
   layout: 'labelled' | 'group' | 'tick' | 'statement';
   /** The native control, with what was answered before. */
   render: (field: Field, view: ControlView) => Html;
+  /** Whether one of several radio buttons is its answer, which a browser can't take back. */
+  chooses?: 'one';
   /** Whether it has buttons that post the page and move an option. */
   movesOptions?: true;
   /** How many inputs stand for one part of an answer of several; one if absent. */

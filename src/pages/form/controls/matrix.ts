@@ -1,6 +1,6 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
-import type { ControlView } from './control-view.ts';
+import { type ControlView, ownDir } from './control-view.ts';
 
 /** A table with a row of radio buttons or boxes for each row; on a phone each row is a list of its options. */
 export function matrix(field: Field, view: ControlView): Html {
@@ -11,7 +11,7 @@ export function matrix(field: Field, view: ControlView): Html {
       html`<th scope="col" class="column-head" id="${id}.column.${column}">${label}</th>`,
   )}</tr></thead><tbody>${rows.map(({ label, value: row }, number) => {
     const chosen = view.parts.get(row) ?? [];
-    return html`<tr class="matrix-row"><th scope="row" class="row-head" id="${id}.row.${number}">${label}</th>${options.map(
+    return html`<tr class="matrix-row"><th scope="row" class="row-head" id="${id}.row.${number}"${ownDir(view.language)}>${label}</th>${options.map(
       (option, column) =>
         html`<td><label class="cell"><input${attributes({
           type: multiple === true ? 'checkbox' : 'radio',

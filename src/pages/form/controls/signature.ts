@@ -20,7 +20,7 @@ export function signature(field: Field, view: ControlView): Html {
   return html`<div${attributes({
     class: 'signature',
     'data-signature': field.id,
-    ...uploadWords(MAX_SIGNATURE_BYTES, view),
+    ...uploadWords(field, MAX_SIGNATURE_BYTES, view),
   })}><div class="pad" hidden><p class="note" id="${field.id}.pad">${words.signatureDraw}</p>
 <canvas role="img" aria-labelledby="${field.id}.pad"></canvas>
 <button class="quiet small" type="button">${words.signatureClear}</button></div>
