@@ -96,8 +96,8 @@ export function renderActivated(activated: Activated, request: IncomingMessage):
 <p>${words.secretText}</p>
 <code>${webhookSecret}</code>`
     }
-<p class="actions"><a class="button quiet" href="${rootOf(request)}owner">${words.seeResponses}</a></p>
-${share !== undefined && renderShare(share, words)}`,
+${share !== undefined && renderShare(share, words)}
+<p class="actions"><a class="button quiet" href="${rootOf(request)}owner">${words.seeResponses}</a></p>`,
     script: share !== undefined,
   });
 }

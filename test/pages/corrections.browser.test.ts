@@ -175,10 +175,10 @@ describe('what is wrong', () => {
     });
 
     expect(page.status).toBe(422);
-    for (const part of ['Address line 1', 'Town or city', 'Postal code', 'Country']) {
+    for (const part of ['Address line 1', 'Town or city', 'Country']) {
       expect(page.text).toContain(`Enter “${part}”.`);
     }
-    expect(page.text.match(/aria-invalid="true"/g)).toHaveLength(4);
+    expect(page.text.match(/aria-invalid="true"/g)).toHaveLength(3);
   });
 
   it('with a file names the file, the rule and the limit as it was set', async () => {
@@ -220,13 +220,12 @@ describe('an address that leads nowhere', () => {
   it.each(['/nowhere', '/owner/nowhere', '/api/nowhere', '/v1/nowhere'])(
     'answers a browser with a page, and a program with JSON: %s',
     async (path) => {
-      const page = await service.get(path, {
-        headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
-      });
+      const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+      const page = await fetch(new URL(path, service.url), { headers });
       const json = await service.get(path);
 
       expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-      expect(page.text).toContain('<h1>');
+      expect(await page.text()).toContain('<h1>');
       expect([json.status, json.json.error.reason]).toEqual([404, 'not_found']);
     },
   );

@@ -10,9 +10,12 @@ describe('a field that holds nothing', () => {
     const field = aField({ type: 'date', min: '2026-12-01' });
 
     const ofBrowser = renderField(field, aView({ language: chooseLanguage('', 'de;q=0.9, en;q=0.8') }));
+    const ofOther = renderField(field, aView({ language: chooseLanguage('', 'de, fr') }));
     const ofForm = renderField(field, aView({ language: chooseLanguage('de') }));
 
-    expect(ofForm).toBe(ofBrowser);
+    expect(ofOther).toBe(ofBrowser);
+    // Only a form with a language says which way its own texts run.
+    expect([ofBrowser, ofForm].map(({ text }) => text.includes('dir="auto"'))).toEqual([true, false]);
     expect(renderField({ ...field, label: 'Other' }, aView({ language: chooseLanguage('de') }))).not.toBe(
       ofForm,
     );

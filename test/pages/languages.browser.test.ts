@@ -158,9 +158,9 @@ describe('a form in several languages', { timeout: 60_000 }, () => {
 
       await page.check('[value=s]');
       await page.click('button[value=forward]');
-      await page.waitForSelector('h2:has-text("Then")');
+      await page.waitForSelector('h1:has-text("Then")');
       await page.click('.languages a[hreflang=de]');
-      await page.waitForSelector('h2:has-text("Dann")');
+      await page.waitForSelector('h1:has-text("Dann")');
       expect(page.url()).toContain('lang=de');
       await page.fill('[name=why]', 'a');
       await page.click('button[value=forward]');

@@ -89,7 +89,9 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.fill('[name=email]', address);
     await page.click('main form button');
     const mailed = () =>
-      mailServer.mails.slice(before).find(({ recipients }) => recipients.includes(address));
+      mailServer.mails
+        .slice(before)
+        .find(({ recipients, text }) => recipients.includes(address) && text?.includes('/owner/sign-in/'));
     await until(() => mailed() !== undefined);
     const [link = ''] = /http\S+owner\/sign-in\S+/.exec(mailed()?.text ?? '') ?? [];
 

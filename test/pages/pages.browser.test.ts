@@ -201,7 +201,7 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
     await page.waitForSelector('.copy');
 
     expect(large).toContain('Choose a file of at most 100 B.');
-    expect(wrong).toContain('can’t be taken');
+    expect(wrong).toContain('isn’t an accepted type');
     expect(await answersOf(service, session)).toMatchObject({ cv: { filename: 'cv.pdf' } });
   });
 

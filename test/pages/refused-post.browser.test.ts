@@ -157,7 +157,7 @@ describe('a refused post of a site’s own form', { timeout: 60_000 }, () => {
       await page.waitForSelector('.summary');
       expect(await page.locator('.summary a').allTextContents()).toEqual([
         'E-Mail – Geben Sie eine E-Mail-Adresse ein, etwa name@example.com.',
-        'Warum – Geben Sie eine Antwort ein.',
+        'Füllen Sie „Warum“ aus.',
         'Lebenslauf – Wählen Sie die Datei noch einmal: Sie konnte nicht behalten werden.',
       ]);
       expect(await page.getAttribute('text=Zurück zu', 'href')).toMatch(site.origin);

@@ -46,7 +46,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', { ti
       await next(page);
 
       await page.waitForSelector('[data-ranking]');
-      expect(await page.textContent('h2.step')).toBe('Your wishes');
+      expect(await page.textContent('h1')).toBe('Your wishes');
       await page.check('[name="grid.room"][value=good]');
       await page.click('[data-ranking] li:first-child button:last-child');
       await page.waitForSelector('[data-ranking] li:first-child:has-text("Speed")');

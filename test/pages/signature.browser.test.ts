@@ -124,7 +124,7 @@ describe.skipIf(noBrowser)('a signature on the page', { timeout: 60_000 }, () =>
     const picture = page.getByLabel('Choose a picture of your signature (PNG)');
     await picture.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('text') });
     await go(page, '.summary');
-    expect(await page.textContent('.error')).toContain('This file can’t be taken');
+    expect(await page.textContent('.error')).toContain('a.png isn’t an accepted type. Accepted types: PNG.');
     await picture.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: png });
     await go(page, '.copy');
 

@@ -57,7 +57,7 @@ describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
     await page.fill('[name=note]', 'ab👍');
     expect(await page.textContent('[id="note.hint"]')).toBe('7 of 10 characters left');
     await page.fill('[name=note]', 'x'.repeat(12));
-    expect(await page.textContent('[id="note.hint"]')).toBe('-2 of 10 characters left');
+    expect(await page.textContent('[id="note.hint"]')).toBe('2 characters too many');
     await page.fill('[name=essay]', 'x');
     expect(await page.locator('[id="essay.hint"]').count()).toBe(0);
   });
@@ -77,7 +77,7 @@ describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
     await page.setInputFiles('[type=file]', file('large.txt', 2_000_001));
     await page.waitForSelector('.files .error');
     expect(await page.textContent('.files .error')).toBe(
-      'large.txt konnte nicht hochgeladen werden. Wählen Sie eine Datei von höchstens 1,9 MB aus.',
+      'large.txt ist zu groß. Wählen Sie eine Datei von höchstens 2 MB aus.',
     );
     await page.setInputFiles('[type=file]', file('cv.txt', 1_900_000));
     await page.waitForSelector('.files button');

@@ -81,7 +81,8 @@ export function problemOf(
 /** What is wrong with one file, whose name is `{file}`. */
 export function fileProblems(field: Field, { words, tag }: Language): { tooLarge: string; refused: string } {
   const { maxBytes = 0 } = uploadLimits(field) ?? {};
-  const types = typesInWords(field.accept ?? [], words);
+  const accept = field.type === 'signature' ? ['image/png'] : (field.accept ?? []);
+  const types = typesInWords(accept, words);
   return {
     tooLarge: fill(words.fileTooLarge, { size: sizeLimitInWords(maxBytes, tag) }),
     refused: types === '' ? words.fileUnusable : fill(words.fileRefused, { types }),
