@@ -77,6 +77,8 @@ const notes = (...actions: AuditAction[]): Audited => ({ stored: 'soon', actions
 
 const isNot = (reason: string): Audited => ({ stored: 'never', reason });
 
+const keepsReply = { keeps: 'reply' } as const;
+
 const changesNothing = isNot('It changes nothing, and shows nothing that was stored.');
 const showsNoAnswers = isNot('It shows definitions and settings, which hold nothing of people who answered.');
 const isAnswer = isNot(
@@ -116,6 +118,7 @@ const forms: MethodTable<typeof FormsService> = {
     key: 'none',
     limits: { name: 'activate', per: 'hour', client: 120, form: 30, total: 600, wider: true },
     audit: changes('form.activated'),
+    ...keepsReply,
   },
   getForm: { ...needs('forms:read'), audit: showsNoAnswers },
   listForms: { ...needs('forms:read'), audit: showsNoAnswers },
@@ -130,11 +133,12 @@ const forms: MethodTable<typeof FormsService> = {
     ...needs('forms:publish'),
     audit: changes('form.published', 'form.created', 'form.owner_proposed'),
     size: messageLimits.definition,
+    ...keepsReply,
   },
   updateForm: { ...needs('forms:write'), audit: changes('form.updated') },
   archiveForm: { ...needs('forms:write'), audit: changes('form.archived'), stores: 'nothing' },
   deleteForm: { ...needs('submissions:delete'), audit: changes('form.deleted'), stores: 'nothing' },
-  changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed') },
+  changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed'), ...keepsReply },
   getAgentSchema: { ...mayOpen('forms:read', reads), audit: showsNoAnswers },
   getAnswersSchema: { ...needs('forms:read'), audit: showsNoAnswers },
   getPublicForm: { ...openRead, audit: changesNothing },
@@ -179,9 +183,18 @@ const sessions: MethodTable<typeof SessionsService> = {
   awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   getSessionAgentSchema: { ...needs('sessions:read'), audit: notes('session.read') },
   listSessions: { ...needs('sessions:read'), audit: notes('session.listed') },
-  updateSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.changed') },
+  updateSession: {
+    ...mayOpen('sessions:write', pageLimits.session),
+    audit: notes('session.changed'),
+    ...keepsReply,
+  },
   cancelSession: { ...needs('sessions:write'), audit: notes('session.cancelled'), stores: 'nothing' },
-  declineSession: { ...needs('sessions:write'), audit: notes('session.declined'), stores: 'nothing' },
+  declineSession: {
+    ...needs('sessions:write'),
+    audit: notes('session.declined'),
+    stores: 'nothing',
+    ...keepsReply,
+  },
   submitSession: { ...mayOpen('sessions:write', pageLimits.session), audit: isAnswer },
 };
 
@@ -199,12 +212,20 @@ const webhooks: MethodTable<typeof WebhooksService> = {
     stores: 'nothing',
   },
   getWebhookPublicKey: { ...openRead, audit: changesNothing },
-  rotateWebhookSecret: { ...needs('webhooks:write'), audit: changes('webhook.secret_rotated') },
-  testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested') },
+  rotateWebhookSecret: {
+    ...needs('webhooks:write'),
+    audit: changes('webhook.secret_rotated'),
+    ...keepsReply,
+  },
+  testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested'), ...keepsReply },
   listDeliveries: { ...mayOpen('webhooks:read', reads), audit: notes('delivery.listed') },
   listFormDeliveries: { ...needs('submissions:read'), audit: notes('delivery.listed') },
-  replayDelivery: { ...mayOpen('webhooks:write', webhookLimits), audit: changes('delivery.replayed') },
-  replayDeliveries: { ...needs('webhooks:write'), audit: changes('delivery.replayed') },
+  replayDelivery: {
+    ...mayOpen('webhooks:write', webhookLimits),
+    audit: changes('delivery.replayed'),
+    ...keepsReply,
+  },
+  replayDeliveries: { ...needs('webhooks:write'), audit: changes('delivery.replayed'), ...keepsReply },
   listen: { ...needs('webhooks:write'), audit: notes('webhook.listened') },
 };
 
@@ -232,11 +253,13 @@ const hosted: MethodTable<typeof HostedService> = {
     key: 'none',
     limits: { name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true },
     audit: isNot('Anyone who opens a page can ask for a code. The submission says who has given one.'),
+    ...keepsReply,
   },
   giveRespondentCode: {
     key: 'none',
     limits: { name: 'give-code', per: 'minute', client: 60, form: 60, total: 3_000 },
     audit: isNot('What is submitted says who has given a code.'),
+    ...keepsReply,
   },
 };
 
@@ -308,9 +331,10 @@ const owners: MethodTable<typeof OwnersService> = {
     ...signInLink,
     limits: { name: 'sign-in', per: 'hour', client: 20, total: 600, wider: true },
     audit: isNot('Anyone can ask for an email to any address. Who follows its link is recorded.'),
+    ...keepsReply,
   },
   getSignInLink: { ...signInLink, audit: changesNothing },
-  signIn: { ...signInLink, audit: changes('owner.signed_in') },
+  signIn: { ...signInLink, audit: changes('owner.signed_in'), ...keepsReply },
   signOut: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
   listOwnerSessions: { ...owner, audit: showsNoAnswers },
   endOwnerSession: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
@@ -321,14 +345,14 @@ const owners: MethodTable<typeof OwnersService> = {
   closeOwnedForm: { ...owner, audit: changes('form.closed'), stores: 'nothing' },
   reopenOwnedForm: { ...owner, audit: changes('form.reopened') },
   setOwnedFormMails: { ...owner, audit: changes('form.mails_stopped', 'form.mails_started') },
-  addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added') },
+  addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added'), ...keepsReply },
   removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
-  offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed') },
+  offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
   listOwnedSubmissions: { ...owner, audit: notes('submission.listed') },
   searchOwnedSubmissions: { ...ownerReadsMany, audit: notes('submission.searched') },
   getOwnedFormStatistics: { ...ownerReadsMany, audit: notes('form.statistics_read') },
   getOwnedSubmission: { ...owner, audit: notes('submission.read') },
-  replayOwnedDelivery: { ...owner, audit: changes('delivery.replayed') },
+  replayOwnedDelivery: { ...owner, audit: changes('delivery.replayed'), ...keepsReply },
   deleteOwnedSubmission: { ...owner, audit: changes('submission.deleted'), stores: 'nothing' },
   exportOwnedSubmissions: { ...ownerReadsMany, audit: notes('submission.exported') },
   getOwnedUpload: { ...owner, audit: notes('upload.read') },
@@ -391,6 +415,11 @@ export type Policy = LimitedAccess & {
    * stores next to nothing.
    */
   stores?: 'files' | 'rows' | 'nothing';
+  /**
+   * `reply`: with an idempotency key its reply is kept for 24 hours, and given again when the call is repeated. Of other
+   * methods that take such a key, what they make keeps it.
+   */
+  keeps?: 'reply';
 };
 
 /** Who may call an RPC. */

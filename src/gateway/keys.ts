@@ -4,7 +4,7 @@ import { pageSizes } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { durationOf, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, route, tagged } from './route.ts';
-import { idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds } from './schemas.ts';
+import { largePageQuery, okReply, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 
@@ -53,13 +53,11 @@ export const keyRoutes: Route[] = tagged('Keys', [
   route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
     body: createKeyBody,
-    headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ body }, { request }) => ({
+    input: ({ body }) => ({
       name: body.name,
       scopes: body.scopes,
       project: body.project ?? '',
       expiresIn: durationOf(body.expires_in),
-      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
     errors: [404, 409],

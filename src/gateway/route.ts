@@ -10,6 +10,7 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { custom, unrecognized, type Violation, violationsOf } from '../domain/errors/violations.ts';
+import { isObject } from '../domain/json/json.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
@@ -17,13 +18,14 @@ import { contentError } from '../http/errors.ts';
 import { sendChunks, sendJson } from '../http/reply.ts';
 import { type Shape, textOrNull } from '../http/shape.ts';
 import type { RouteContext } from './route-context.ts';
-import { nextCursor } from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, nextCursor } from './schemas.ts';
 
 /**
  * A route that is one call of `rpc`.
  *
  * The RPC decides who may call. A query or a body that does not fit its schema is refused here, since a typed
- * message can't carry it; the router asks first whether the caller may call at all.
+ * message can't carry it; the router asks first whether the caller may call at all. Where the RPC takes an idempotency
+ * key, the route takes it as a header.
  */
 export function route<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType>(
   method: Method,
@@ -32,7 +34,15 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   spec: RpcRoute<I, O, Query, Body, Reply>,
 ): Route {
   const { status = 200, body = spec.shape, check = checkWith(spec.body) } = spec;
-  const operation = { ...spec, ...(body === undefined ? {} : { body }) };
+  const takesKey = rpc.input.field.idempotencyKey !== undefined;
+  const operation = {
+    ...spec,
+    ...(body === undefined ? {} : { body }),
+    ...(takesKey && {
+      headers: { ...spec.headers, 'Idempotency-Key': idempotencyKey },
+      errors: [409, ...(spec.errors ?? [])],
+    }),
+  };
   const handle = async (context: RouteContext) => {
     const { request, response } = context;
     // A route without a schema for its query does not read it.
@@ -43,7 +53,8 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, context);
     if (!checked.ok) throw contentError(checked.violations, raw);
     const input = { id: context.id, query, body: checked.value };
-    const output = await context.call(rpc, spec.input(input, context));
+    const key = takesKey ? { idempotencyKey: idempotencyKeyOf(request) } : {};
+    const output = await context.call(rpc, Object.assign(spec.input(input, context), key));
     sendJson(response, status, spec.answer(output, context));
   };
   return customRoute(method, path, rpc, { ...operation, handle });
@@ -51,20 +62,25 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
 
 /**
  * The query of a request. Throws a failure with all that is wrong with it, unknown and repeated parameters included.
- * Those that begin with `utm_` or `_` are ignored: links that people share get them.
+ * Those that begin with `utm_` or `_` are ignored: links that people share get them. `filter[a][gte]=3` is the property
+ * `[a][gte]` of the parameter `filter`, where the schema has one.
  */
-export function readQuery<Query>(
-  { query: given }: Pick<Request, 'query'>,
-  schema: QuerySchema<Query>,
-): Query {
+export function readQuery<Query>({ query: sent }: Pick<Request, 'query'>, schema: QuerySchema<Query>): Query {
   const known = Object.keys(schema.shape);
+  const given: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(sent)) {
+    const [, object = '', property = ''] = /^(\w+)(\[.*\])$/s.exec(name) ?? [];
+    if (schema.shape[object]?.meta()?.type !== 'object') given[name] = value;
+    else given[object] = { ...(isObject(given[object]) && given[object]), [property]: value };
+  }
   const unknown = Object.keys(given).filter((name) => !known.includes(name) && !/^(utm_|_)/.test(name));
   const query = schema.safeParse(given);
   if (query.success && unknown.length === 0) return query.data;
   // Every parameter is a text: one that came twice, an array, fits none of them.
-  const misfits = (query.success ? [] : violationsOf(query.error, given)).map((violation) =>
-    Array.isArray(given[violation.path]) ? custom(violation.path, 'Given more than once') : violation,
-  );
+  const misfits = (query.success ? [] : violationsOf(query.error, given)).map((violation) => {
+    const path = violation.path.replace('.[', '[');
+    return Array.isArray(sent[path]) ? custom(path, 'Given more than once') : { ...violation, path };
+  });
   throw contentError([...misfits, ...unrecognized('', unknown, known)], given, Reason.BAD_REQUEST);
 }
 
@@ -179,8 +195,8 @@ export function listRoute<I extends DescMessage, O extends DescMessage, Query, N
   rpc: DescMethodUnary<I, O>,
   spec: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Route {
-  const { summary, name, query, item } = spec;
-  const reply = z.object({ [name]: z.array(item.schema), next_cursor: nextCursor });
+  const { summary, name, query, item, beside } = spec;
+  const reply = z.object({ [name]: z.array(item.schema), next_cursor: nextCursor, ...beside?.shape });
   const handle = (context: RouteContext) => sendList(context, rpc, spec);
   return customRoute('get', path, rpc, { summary, query, reply, handle });
 }
@@ -188,15 +204,15 @@ export function listRoute<I extends DescMessage, O extends DescMessage, Query, N
 async function sendList<I extends DescMessage, O extends DescMessage, Query, Name extends string>(
   context: RouteContext,
   rpc: DescMethodUnary<I, O>,
-  { query: schema, pageSize, name, input, item }: ListRoute<I, MessageShape<O>, Query, Name>,
+  { query: schema, pageSize, name, input, item, beside }: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Promise<void> {
   const { request, response, id } = context;
   const query = readQuery(request, schema);
   const wanted = query.limit ?? pageSize ?? pageSizes.default;
   const first = await read({ pageSize: wanted, pageToken: query.cursor ?? '' }, false);
-  if (first.nextPageToken === '' || first.items.length >= wanted) {
+  if (first.isLast || first.items.length >= wanted) {
     const next = textOrNull(first.nextPageToken);
-    return sendJson(response, 200, { [name]: first.items, next_cursor: next });
+    return sendJson(response, 200, { [name]: first.items, next_cursor: next, ...first.facts });
   }
 
   response.setHeader('content-type', 'application/json; charset=utf-8');
@@ -206,18 +222,22 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
     const output: unknown = await context.call(rpc, input({ id, query, page, continued }));
     // The type of `name` holds only for responses that have these fields.
     const { [name]: given, nextPageToken } = output as Page<Name, ItemOf<MessageShape<O>, Name>>;
-    return { items: given.map((each) => item.of(each)), nextPageToken };
+    const isLast = nextPageToken === '' || beside?.isLast(output as MessageShape<O>) === true;
+    const facts = beside?.of(output as MessageShape<O>) ?? {};
+    return { items: given.map((each) => item.of(each)), nextPageToken, isLast, facts };
   }
 
   async function* texts(): AsyncGenerator<string> {
     yield `{${JSON.stringify(name)}:[`;
-    let { items, nextPageToken } = first;
+    let { items, nextPageToken, isLast, facts } = first;
     for (let sent = 0; ; ) {
       for (const each of items) yield `${sent++ > 0 ? ',' : ''}${JSON.stringify(each)}`;
-      if (sent >= wanted || nextPageToken === '') break;
-      ({ items, nextPageToken } = await read({ pageSize: wanted - sent, pageToken: nextPageToken }, true));
+      if (sent >= wanted || isLast) break;
+      const page = { pageSize: wanted - sent, pageToken: nextPageToken };
+      ({ items, nextPageToken, isLast, facts } = await read(page, true));
     }
-    yield `],"next_cursor":${JSON.stringify(textOrNull(nextPageToken))}}`;
+    const rest = { next_cursor: textOrNull(nextPageToken), ...first.facts, ...facts };
+    yield `],${JSON.stringify(rest).slice(1)}`;
   }
 }
 
@@ -236,6 +256,12 @@ type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {
     continued: boolean;
   }) => MessageInitShape<I>;
   item: Shape<ItemOf<Output, Name>, z.ZodObject>;
+  /** What the reply has beside the items. `isLast`: no further page is asked for, though there is one. */
+  beside?: {
+    shape: z.ZodRawShape;
+    of: (output: Output) => Record<string, unknown>;
+    isLast: (output: Output) => boolean;
+  };
 };
 
 type PageRequest = { pageSize: number; pageToken: string };

@@ -13,16 +13,7 @@ import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { customRoute, listRoute, type Route, route, tagged } from './route.ts';
-import {
-  idempotencyKey,
-  idempotencyKeyOf,
-  largePageQuery,
-  okReply,
-  receiverUrl,
-  seconds,
-  signingSecret,
-  template,
-} from './schemas.ts';
+import { largePageQuery, okReply, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -150,8 +141,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
     body: createWebhookBody,
-    headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ body }, { request }) => ({
+    input: ({ body }) => ({
       url: body.url,
       events: eventsOf(body.events),
       secret: body.secret ?? '',
@@ -159,7 +149,6 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
       traceparent: body.traceparent ?? false,
       ...(body.template !== undefined && { template: body.template }),
       ...requested(body),
-      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
     errors: [404, 409],

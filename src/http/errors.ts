@@ -165,6 +165,7 @@ const restNames = new Map([
   ['page_token', 'cursor'],
   ['skip', 'offset'],
   ['timeout', 'wait'],
+  ['expire_time', 'expires_at'],
   ['activation_token', 'token'],
   ['idempotency_key', 'Idempotency-Key'],
   ['field_id', 'field'],

@@ -1,14 +1,32 @@
-import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import {
+  create,
+  type DescMessage,
+  type DescService,
+  fromBinary,
+  type Message,
+  toBinary,
+  toJson,
+} from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  createServiceImplSpec,
+  type HandlerContext,
+  type ServiceImpl,
+} from '@connectrpc/connect';
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
-import { failed, invalid } from '../domain/errors/failure.ts';
+import { failed, invalid, notFound } from '../domain/errors/failure.ts';
+import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../domain/json/json-problems.ts';
-import { fingerprint } from '../domain/json/json-text.ts';
+import { canonicalJson, fingerprint } from '../domain/json/json-text.ts';
 import { idempotencyKeyLength } from '../domain/limits/limits.ts';
+import { policyOf } from '../domain/methods.ts';
 import { pseudonymOf } from '../domain/secrets/secret-key.ts';
-import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
+import { clientAddressOf, factsOf } from '../rpc/context.ts';
 import type { Transaction } from '../store/database/database.ts';
 import { findIdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
+import { findAnySession } from '../store/sessions/sessions.ts';
 import type { ServiceContext } from './context.ts';
 import { badParameter } from './request-values.ts';
 
@@ -103,7 +121,8 @@ export async function replayFirst<T>(
       if (!(await insertIdempotencyKey(tx, made))) throw new MadeMeanwhile();
     });
   } catch (error) {
-    if (!(error instanceof MadeMeanwhile)) throw error;
+    // The other one may also have made this one impossible.
+    if (!(error instanceof MadeMeanwhile || error instanceof ConnectError)) throw error;
     const meanwhile = await repeat();
     if (meanwhile === undefined) throw error;
     return meanwhile.reply;
@@ -116,6 +135,79 @@ export async function replayFirst<T>(
  */
 class MadeMeanwhile extends Error {}
 
+/**
+ * A service whose methods that keep their `reply`, by the table of methods, give it again when a call is repeated with
+ * its idempotency key. The method says by `keepReply` what it replies, in the transaction that has the effect.
+ */
+export function withReplays<S extends DescService>(
+  context: ServiceContext,
+  descriptor: S,
+  implementation: ServiceImpl<S>,
+): ServiceImpl<S> {
+  const specs = Object.values(createServiceImplSpec(descriptor, implementation).methods);
+  const replaying = specs.flatMap((spec) => {
+    if (spec.kind !== 'unary' || policyOf(spec.method).keeps !== 'reply') return [];
+    const { input, output } = spec.method;
+    const method = (request: Message, call: HandlerContext) => {
+      const { key, content, sessionId } = contentOf(context, input, request);
+      if (key === '') return spec.impl(request, call);
+      return replayFirst<MessageInit>(context, call, {
+        key,
+        content,
+        async again({ id, secret }) {
+          // What was erased is not shown again.
+          if (id !== '' && (await findAnySession(context.database, id)) === null) throw notFound('session');
+          return fromBinary(output, Buffer.from(secret, 'base64'));
+        },
+        async make(record) {
+          keepers.set(call, (tx, reply) => {
+            const whole = toBinary(output, create(output, reply));
+            return record(tx, { id: sessionId, secret: Buffer.from(whole).toString('base64') });
+          });
+          return spec.impl(request, call);
+        },
+      });
+    };
+    return [[spec.method.localName, method] as const];
+  });
+  return { ...implementation, ...Object.fromEntries(replaying) };
+}
+
+/**
+ * Returns the reply of a call, and keeps it where the call has an idempotency key: whole, and sealed, since it may show
+ * secrets and what people have answered. Called last in the transaction that has the effect.
+ */
+export async function keepReply<T extends MessageInit>(
+  tx: Transaction,
+  call: HandlerContext,
+  reply: T,
+): Promise<T> {
+  await keepers.get(call)?.(tx, reply);
+  return reply;
+}
+
+const keepers = new WeakMap<HandlerContext, (tx: Transaction, reply: MessageInit) => Promise<void>>();
+
+/**
+ * The key of a request, a digest of all else, and the session that it names, if any. The digest is keyed: requests hold
+ * secrets, and no digest of these is stored.
+ */
+function contentOf({ secretKey }: ServiceContext, schema: DescMessage, request: Message) {
+  const { idempotencyKey = '', ...content } = 'idempotencyKey' in request ? jsonOf(schema, request) : {};
+  const digest = pseudonymOf(secretKey, 'idempotency-request', canonicalJson(content));
+  const { sessionId = '' } = content;
+  return { key: String(idempotencyKey), content: { request: digest }, sessionId: String(sessionId) };
+}
+
+function jsonOf(schema: DescMessage, request: Message): JsonObject {
+  try {
+    const json = toJson(schema, request);
+    return isObject(json) ? json : {};
+  } catch {
+    throw invalid([{ path: '', code: 'custom', message: 'Expected values that JSON can hold' }]);
+  }
+}
+
 /** Stands for a secret in the content that makes two requests the same: no digest of the secret itself is stored. */
 export function secretInContent({ secretKey }: ServiceContext, secret: string | undefined): string | null {
   return secret === undefined || secret === '' ? null : pseudonymOf(secretKey, 'idempotency-secret', secret);
@@ -123,10 +215,14 @@ export function secretInContent({ secretKey }: ServiceContext, secret: string | 
 
 /** What calls without a key make is kept apart by the address: its replies hold secrets, too. */
 function idOf({ secretKey }: ServiceContext, call: HandlerContext, { key }: Idempotency): string {
-  const keyId = callerIfAny(call)?.keyId;
-  const owner = keyId ?? pseudonymOf(secretKey, 'idempotency', networkOf(clientAddressOf(call)));
-  return fingerprint([owner, call.method.name, key]);
+  const { caller, owner } = factsOf(call);
+  const who =
+    caller?.keyId ??
+    pseudonymOf(secretKey, 'idempotency', owner?.address ?? networkOf(clientAddressOf(call)));
+  return fingerprint([who, call.method.name, key]);
 }
+
+type MessageInit = Record<string, unknown>;
 
 export type Idempotency = { key: string; fingerprint: string };
 

@@ -23,6 +23,7 @@ import { ensureDemoForm } from './forms/demo-form.ts';
 import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
+import { withReplays } from './idempotency.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
 import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
 import { type CallsAtOnce, limitCallersAtOnce } from './limits/calls-at-once.ts';
@@ -60,6 +61,10 @@ export function createServices(
       total: settings.maxWaitsTotal,
     }),
   };
+  const service = <S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service => ({
+    descriptor,
+    implementation: withReplays(context, descriptor, implementation),
+  });
   const contract = [
     service(FormsService, formsService(context)),
     service(SubmissionsService, submissionsService(context)),
@@ -112,10 +117,6 @@ async function removeLeftFiles({ database, spool, now, log }: ServiceOptions): P
 
 /** No upload pauses for so long. */
 const LONGEST_PAUSE_MS = HOUR_MS;
-
-function service<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
-  return { descriptor, implementation };
-}
 
 type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
 

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { id, rowsOf, text, time } from './database/columns.ts';
 import type { Queries, Transaction } from './database/queries.ts';
 
-/** What a request with an idempotency key made, where the thing itself has no column for the key. */
+/** What a request with an idempotency key made or changed, where the thing itself has no column for the key. */
 export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',
@@ -10,9 +10,9 @@ export const IdempotencyKeyEntity = defineEntity({
     /** SHA-256 of whose key it is, of which call, and of the key, hex. */
     id: id().primary(),
     requestFingerprint: text(),
-    /** The id of what was made. */
+    /** The id of what was made; of a kept reply that of the session it is about, or empty. */
     madeId: id(),
-    /** What the reply shows once, sealed; null if it shows nothing. */
+    /** What the reply shows once, or the whole reply, sealed; null if it shows nothing. */
     secret: text().strictNullable(),
     createdAt: time(),
   },

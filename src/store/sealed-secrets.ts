@@ -19,14 +19,16 @@ export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idemp
  * after the id `after`. Called in a transaction. Any number of processes may do so at once:
  * what one has sealed, the others skip.
  *
- * A group is bounded in bytes by its count: what is sealed has a few thousand characters at most.
+ * A group is bounded in bytes by its count: what is sealed has a few thousand characters at most, but a reply that is
+ * kept may have some hundred KiB, so that there are few of them in a group.
  */
 export async function resealGroup(
   tx: Queries,
   box: SecretBox,
   { table, after, limit }: { table: SealedTable; after: string; limit: number },
 ): Promise<ResealedGroup> {
-  const ids = await tx.select(`select id from ${table} where id > $1 order by id limit $2`, [after, limit]);
+  const most = table === 'idempotency_keys' ? Math.min(limit, MAX_REPLIES) : limit;
+  const ids = await tx.select(`select id from ${table} where id > $1 order by id limit $2`, [after, most]);
   const last = ids.at(-1)?.id;
   if (last === undefined) return { next: null, resealed: 0, unreadable: 0 };
   const columns = columnsOf[table];
@@ -69,6 +71,9 @@ export async function resealKeyCheck(db: Queries, box: SecretBox): Promise<void>
   const check = { name: SECRET_KEY_CHECK, value };
   await db.write((em) => em.nativeUpdate(InstallationEntity, check, { value: box.seal(box.open(value)) }));
 }
+
+/** Of kept replies in a group: some MiB. */
+const MAX_REPLIES = 10;
 
 export type SealedTable = keyof typeof columnsOf;
 

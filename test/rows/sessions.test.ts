@@ -85,13 +85,14 @@ describe.each(engines)('the routes of sessions beside the interface on %s', (eng
     expect((await service.post('/v1/webhooks', webhook)).status).toBe(201);
 
     const cancelled = await service.post(`${path}/cancel`);
+    const again = await service.post(`${path}/cancel`);
     const [told] = await receiver.expectRequests(1);
 
+    expect([again.status, again.json]).toEqual([200, cancelled.json]);
     expect([cancelled.status, cancelled.json.session.status]).toEqual([200, 'cancelled']);
     expect((await service.get(path)).json).toEqual(cancelled.json);
     const answers = { email: 'ann@example.com' };
     for (const refused of [
-      await service.post(`${path}/cancel`),
       await service.post(`${path}/submit`, { answers }),
       await service.patch(path, { extend_by: 5 }),
       await service.post(

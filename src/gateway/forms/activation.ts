@@ -9,6 +9,7 @@ import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { present, shape } from '../../http/shape.ts';
 import { customRoute, type Route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
+import { idempotencyKey, idempotencyKeyOf } from '../schemas.ts';
 import { emailBody, formId, formStatus, sharedForm, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
@@ -44,7 +45,8 @@ export const activationRoutes: Route[] = tagged('Forms', [
     query: tokenQuery,
     body: emailBody,
     forms: formTypes,
-    errors: [401],
+    headers: { 'Idempotency-Key': idempotencyKey },
+    errors: [401, 409],
     reply: activatedReply,
     handle: activate,
   }),
@@ -61,7 +63,8 @@ async function activate(context: RouteContext): Promise<void> {
   });
   const isPage = isFormPost(request) && !prefersJson(request);
   const browser = isPage ? options.pages.browserOf(request, response) : '';
-  const done = await context.call(rpcs.activateForm, { ...draft, email, browser }).catch((error: unknown) => {
+  const input = { ...draft, email, browser, idempotencyKey: idempotencyKeyOf(request) };
+  const done = await context.call(rpcs.activateForm, input).catch((error: unknown) => {
     if (isPage && restErrorOf(error).reason === 'token_used') return undefined;
     throw error;
   });

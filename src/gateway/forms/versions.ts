@@ -15,7 +15,7 @@ import { change } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
+import { flag, pageQuery } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -81,14 +81,8 @@ export const versionRoutes: Route[] = tagged('Forms', [
     // Which URL a form keeps is for the service to say.
     check: checkedDefinition({ keptUrl: '' }),
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
-    headers: { 'Idempotency-Key': idempotencyKey },
     query: publishQuery,
-    input: ({ id, body, query }, { request }) => ({
-      formId: id,
-      definition: body,
-      ...publicationOf(query),
-      idempotencyKey: idempotencyKeyOf(request),
-    }),
+    input: ({ id, body, query }) => ({ formId: id, definition: body, ...publicationOf(query) }),
     status: 201,
     errors: [409, 410],
     reply: publishedReply,

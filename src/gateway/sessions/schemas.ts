@@ -5,7 +5,15 @@ import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
-import { httpsUrl, jsonObject, receiverUrl, seconds, signingSecret, template } from '../schemas.ts';
+import {
+  httpsUrl,
+  jsonObject,
+  receiverUrl,
+  seconds,
+  signingSecret,
+  template,
+  timeInput,
+} from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 
 const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
@@ -89,8 +97,15 @@ export const askBody = z
 
 export const updateSessionBody = z
   .strictObject({
-    expires_in: seconds(range).exactOptional().describe('Seconds from now. Not together with `extend_by`.'),
-    extend_by: seconds(range).exactOptional().describe('Seconds to add, to at most 30 days from now.'),
+    expires_in: seconds(range)
+      .exactOptional()
+      .describe('Seconds from now. Only one of this, `extend_by` and `expires_at`.'),
+    extend_by: seconds(range)
+      .exactOptional()
+      .describe(
+        'Seconds to add, to at most 30 days from now. A repeated request adds them again without a key.',
+      ),
+    expires_at: timeInput.exactOptional().describe('When it ends, at most 30 days from now.'),
     prefill: jsonObject.exactOptional().describe('Merged into what is there; null removes.'),
     metadata: metadata.exactOptional().describe('Merged into what is there; null removes.'),
     answers: jsonObject
@@ -99,7 +114,13 @@ export const updateSessionBody = z
   })
   .meta({
     id: 'UpdateSessionInput',
-    not: { properties: { expires_in: {}, extend_by: {} }, required: ['expires_in', 'extend_by'] },
+    not: {
+      anyOf: [
+        ['expires_in', 'extend_by'],
+        ['expires_in', 'expires_at'],
+        ['extend_by', 'expires_at'],
+      ].map((required) => ({ properties: Object.fromEntries(required.map((name) => [name, {}])), required })),
+    },
   });
 
 export const submitSessionBody = z

@@ -16,7 +16,7 @@ import { durationOf, enumValue, present, timeOf, timeReply } from '../../http/sh
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
+import { pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 
 import {
@@ -43,12 +43,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Open a session of a published form',
     body: createSessionBody,
     bodyOptional: true,
-    headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ id, body }, { request }) => ({
-      subject: { case: 'formId' as const, value: id },
-      ...optionsOf(body),
-      idempotencyKey: idempotencyKeyOf(request),
-    }),
+    input: ({ id, body }) => ({ subject: { case: 'formId' as const, value: id }, ...optionsOf(body) }),
     status: 201,
     errors: [409, 410],
     reply: sessionCreatedReply,
@@ -59,12 +54,10 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Ask a person: open a session of questions of your own, or of a form',
     shape: askBody,
     check: checkAsked,
-    headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ body: { subject, retentionDays, ...body } }, { request }) => ({
+    input: ({ body: { subject, retentionDays, ...body } }) => ({
       subject,
       retentionDays,
       ...optionsOf(body),
-      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
     errors: [404, 409, 410],
@@ -111,11 +104,12 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Extend a session, or change its prefill, metadata or partial answers',
     body: updateSessionBody,
     bodyOptional: true,
-    input: ({ id, body: { expires_in, extend_by, ...body } }) => ({
+    input: ({ id, body: { expires_in, extend_by, expires_at: expireTime, ...body } }) => ({
       sessionId: id,
       ...body,
       expiresIn: durationOf(expires_in),
       extendBy: durationOf(extend_by),
+      ...(expireTime !== undefined && { expireTime }),
     }),
     errors: [409, 410],
     reply: sessionReply,

@@ -19,6 +19,7 @@ import { type ActivationOutcome, activateForm } from '../../store/forms/versions
 import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { isMailStopped } from '../../store/mail/mail-recipients.ts';
 import type { ServiceContext } from '../context.ts';
+import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail, requireFound } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { isHidden } from './form-access.ts';
@@ -43,26 +44,26 @@ export function activationMethods(context: ServiceContext) {
       const activated = formEvents.activated(draft, new Date(now()), asked);
       const sent = { address: email, countedAs: activated.id };
       const confirmation = await foreseeConfirmation(context, draft, sent);
-      const webhookSecret = await database.transaction(async (tx) => {
-        const secret = await publishDraft(tx, context, request, activated);
-        await audit.change(tx, call, { projectId: draft.projectId, formId });
-        return secret;
-      });
-      context.forms.forget(formId);
-      context.notifyWorkers();
-      const form = await findAnyForm(database, formId);
-      if (form === null) throw notFound('form');
       const { draftDefinition } = draft;
       if (draftDefinition === null) throw new TypeError(`The draft ${formId} has no definition`);
       const needsOwner = isKeyless(draft) && context.settings.ownerConfirmation;
       const answersWait = needsOwner && draftDefinition.delivery.type === 'email';
-      return {
-        form: sharedFormToMessage(context, form, draftDefinition),
-        webhookSecret,
-        confirmation,
-        answersWait,
-        message: confirmationInWords(confirmation, email, answersWait),
-      };
+      const reply = await database.transaction(async (tx) => {
+        const webhookSecret = await publishDraft(tx, context, request, activated);
+        await audit.change(tx, call, { projectId: draft.projectId, formId });
+        const form = await findAnyForm(tx, formId);
+        if (form === null) throw notFound('form');
+        return keepReply(tx, call, {
+          form: sharedFormToMessage(context, form, draftDefinition),
+          webhookSecret,
+          confirmation,
+          answersWait,
+          message: confirmationInWords(confirmation, email, answersWait),
+        });
+      });
+      context.forms.forget(formId);
+      context.notifyWorkers();
+      return reply;
     },
   } satisfies Partial<ServiceImpl<typeof FormsService>>;
 }

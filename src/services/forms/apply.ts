@@ -16,6 +16,7 @@ import { proposeOwner } from '../../store/owners/owners.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import { findDefinitionWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
+import { keepReply } from '../idempotency.ts';
 import { requireEmail } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { projectForm, requireRight } from './form-access.ts';
@@ -36,7 +37,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
   if (request.owner !== '') requireEmail(request.owner, 'owner');
 
   const at = new Date(now());
-  const applied = await database.transaction(async (tx): Promise<Applied> => {
+  const apply = async (tx: Transaction): Promise<Applied> => {
     const form = await lockedForm(tx, caller.projectId, request.key);
     const current = form?.currentVersionId == null ? null : await findVersion(tx, form.currentVersionId);
     const checked = readDefinition(request.definition, {
@@ -48,19 +49,24 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
     if (form === null || form.status === 'draft') return publishFirst(tx, context, call, form, wanted);
     if (form.status === 'archived' || current === null) throw failed(Reason.ARCHIVED, 'The form is archived');
     return publishChanges(tx, context, call, { form, current }, wanted);
+  };
+  const { formId, ...reply } = await database.transaction(async (tx) => {
+    const { version, outcome, webhookSecret, formId, changes } = await apply(tx);
+    const form = await projectForm(tx, caller, formId);
+    const kept = await keepReply(tx, call, {
+      form: sharedFormToMessage(context, form, version.definition, caller.scopes),
+      version: versionToMessage(version, form),
+      outcome,
+      webhookSecret,
+      changes: await withAffected(tx, caller, form, changes),
+    });
+    return { ...kept, formId };
   });
-  if (applied.outcome !== ApplyOutcome.UNCHANGED) {
-    context.forms.forget(applied.formId);
+  if (reply.outcome !== ApplyOutcome.UNCHANGED) {
+    context.forms.forget(formId);
     context.notifyWorkers();
   }
-  const form = await projectForm(database, caller, applied.formId);
-  return {
-    form: sharedFormToMessage(context, form, applied.version.definition, caller.scopes),
-    version: versionToMessage(applied.version, form),
-    outcome: applied.outcome,
-    webhookSecret: applied.webhookSecret,
-    changes: await withAffected(database, caller, form, applied.changes),
-  };
+  return reply;
 }
 
 /** Forms are locked before their project, as by all calls that lock both: two of them never wait for each other. */

@@ -12,6 +12,7 @@ import { hasPublicPage } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerIfAny, callerOf } from '../../rpc/context.ts';
@@ -22,10 +23,10 @@ import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { replayFirst, secretInContent } from '../idempotency.ts';
+import { keepReply, replayFirst, secretInContent } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { pageRequestOf, requireEmail } from '../request-values.ts';
+import { badParameter, pageRequestOf, requireEmail } from '../request-values.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { activationMethods, creatorOf } from './activation.ts';
 import { applyForm } from './apply.ts';
@@ -75,8 +76,9 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     async listForms(request, call) {
       // The database refuses texts with NUL.
       readFormKey(request, { keyless: false });
-      const { key, managedBy } = request;
-      const wanted = { ...pageRequestOf(request, 'form'), key, managedBy };
+      const { key, slug, managedBy } = request;
+      if (textProblem(slug) !== undefined) throw badParameter('slug', 'custom', 'Expected well-formed text');
+      const wanted = { ...pageRequestOf(request, 'form'), key, slug, managedBy };
       const page = await listForms(database, callerOf(call).projectId, wanted);
       return { forms: page.items.map((form) => formToMessage(form)), nextPageToken: page.nextCursor ?? '' };
     },
@@ -154,13 +156,14 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       requireEmail(email);
       requireRight(caller, 'ownership');
 
-      await database.transaction(async (tx) => {
+      const reply = await database.transaction(async (tx) => {
         if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
         await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
         await audit.change(tx, call, { formId });
+        return keepReply(tx, call, { form: formToMessage(form) });
       });
       notifyWorkers();
-      return { form: formToMessage(form) };
+      return reply;
     },
   };
 }

@@ -40,13 +40,13 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       return sendCode(context, { form, session }, request, call);
     },
 
-    async giveRespondentCode(request) {
+    async giveRespondentCode(request, call) {
       const { form, stored: session } = await resolveVisit(context, {
         ...request,
         prefill: [],
         posted: true,
       });
-      return giveCode(context, { form, session }, request);
+      return giveCode(context, { form, session }, request, call);
     },
 
     submitPostedForm: (request, call) => submitPostedForm(context, request, call, warn),

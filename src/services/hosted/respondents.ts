@@ -36,6 +36,7 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import { lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
+import { keepReply } from '../idempotency.ts';
 import { badParameter, requireEmail } from '../request-values.ts';
 
 /**
@@ -82,7 +83,7 @@ export async function sendCode(
   const askedFrom = pseudonymOf(secretKey, 'asked-from', widestNetworkOf(clientAddressOf(call)));
   const id = hashSecret(newToken());
   const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
-  await database.transaction(async (tx) => {
+  const reply = await database.transaction(async (tx) => {
     if (place.sessionId !== null) {
       const locked = await lockSession(tx, place.sessionId);
       if (locked?.respondent == null) throw notFound('session');
@@ -117,9 +118,10 @@ export async function sendCode(
         delaySeconds: 0,
       },
     ]);
+    return keepReply(tx, call, { mailWritten: context.settings.smtpUrl === undefined });
   });
   notifyWorkers();
-  return { mailWritten: context.settings.smtpUrl === undefined };
+  return reply;
 }
 
 /** Takes a code. A try counts though the code is another. */
@@ -127,6 +129,7 @@ export async function giveCode(
   { database, verifyingKeys }: ServiceContext,
   page: RespondentPage,
   { code, browser }: GiveRespondentCodeRequest,
+  call: HandlerContext,
 ) {
   const place = requirePlace(page);
   requireBrowser(browser);
@@ -141,6 +144,7 @@ export async function giveCode(
         ? { lifeMs: FORM_VISIT_MS }
         : { until: page.session?.expiresAt, lifeMs: HOUR_MS },
     );
+    await keepReply(tx, call, {});
     return true;
   });
   if (!isGiven)

@@ -70,8 +70,8 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
       if (delivery?.channel !== 'mail' || delivery.receiver !== ownerOf(call).address)
         throw notFound('delivery');
       const { id: formId, projectId } = form;
-      await sendAgain(context, delivery, call, { projectId, formId, resource: deliveryId });
-      return {};
+      const about = { projectId, formId, resource: deliveryId };
+      return sendAgain(context, delivery, call, about, async () => ({}));
     },
 
     async deleteOwnedSubmission({ submissionId }, call) {

@@ -24,6 +24,7 @@ import {
   touchOwnerSession,
 } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
+import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail } from '../request-values.ts';
 
 /**
@@ -76,9 +77,12 @@ export function sessionMethods(context: ServiceContext) {
       // Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't.
       const queued = { id: newId('dlv', now()), eventId: null, projectId: '', formId: '', keyless: !isKnown };
       const receiver = addressKey(email);
-      await queueMails(database, [{ ...queued, kind: 'sign_in', receiver, mail, delaySeconds: 0 }]);
+      const reply = await database.transaction(async (tx) => {
+        await queueMails(tx, [{ ...queued, kind: 'sign_in', receiver, mail, delaySeconds: 0 }]);
+        return keepReply(tx, call, { mailWritten: context.settings.smtpUrl === undefined });
+      });
       notifyWorkers();
-      return { mailWritten: context.settings.smtpUrl === undefined };
+      return reply;
     },
 
     async getSignInLink({ token, browser }) {
@@ -93,7 +97,11 @@ export function sessionMethods(context: ServiceContext) {
         const linkHash = hashSecret(token);
         if (isElsewhere(await findMailedLink(tx, linkHash), browser)) throw elsewhere();
         if (!(await useMailedLink(tx, linkHash))) throw used();
-        return openOwnerSession(tx, context, call, { address, stay, formerSessionToken });
+        return keepReply(
+          tx,
+          call,
+          await openOwnerSession(tx, context, call, { address, stay, formerSessionToken }),
+        );
       });
     },
 

@@ -20,6 +20,7 @@ import type { ServiceContext } from '../context.ts';
 import { countRequest } from '../forms/activation.ts';
 import { shareOfForm } from '../forms/form-proto.ts';
 import { formEvents } from '../forms/form-rows.ts';
+import { keepReply } from '../idempotency.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
 import {
   confirmedForm,
@@ -108,7 +109,9 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
         await lockForOwner(tx, form);
         const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
         if (added === 'added') await insertEvents(tx, [asked]);
-        if (added !== 'full') await audit.change(tx, call, { projectId: form.projectId, formId });
+        if (added === 'full') return added;
+        await audit.change(tx, call, { projectId: form.projectId, formId });
+        await keepReply(tx, call, {});
         return added;
       });
       if (outcome === 'full')
@@ -143,6 +146,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
         if (!(await proposeOwner(tx, form.projectId, formId, email, form.ownerEmail))) throw notFound('form');
         await insertEvents(tx, [asked]);
         await audit.change(tx, call, { projectId: form.projectId, formId });
+        await keepReply(tx, call, {});
       });
       notifyWorkers();
       return {};

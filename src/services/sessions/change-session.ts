@@ -7,12 +7,14 @@ import type {
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { callerOf } from '../../rpc/context.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
+import type { LiveVersion, PublishedForm } from '../forms/form-access.ts';
 import { sessionsForm } from '../forms/form-access.ts';
+import { keepReply } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {
@@ -48,7 +50,7 @@ export async function changeSession(
   await refuseUnknownFiles(context, version, { prefill, answers });
 
   const { allowPartial } = form.version.definition.settings;
-  const session = await context.database.transaction(async (tx) => {
+  const { session, reply } = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
@@ -59,23 +61,34 @@ export async function changeSession(
       allowPartial,
       keyId: callerOf(call).keyId,
     });
-    return updateSession(tx, locked.id, change);
+    const session = await updateSession(tx, locked.id, change);
+    return { session, reply: await keepSession(tx, context, call, { form, session }) };
   });
   room?.keep();
   noteSession(context, call, session);
-  return { session: await describeSession(context, form, session) };
+  return reply;
 }
 
-/** Ends an open session before its time. */
+/** The reply of a call that changes a session, kept for where it is repeated. */
+async function keepSession(
+  tx: Transaction,
+  { settings }: ServiceContext,
+  call: HandlerContext,
+  { form, session }: { form: PublishedForm; session: Session },
+) {
+  return keepReply(tx, call, { session: await describeSession({ settings, database: tx }, form, session) });
+}
+
+/** Ends an open session before its time; one that is cancelled already is as it was. */
 export async function cancelSession(
   context: ServiceContext,
   { sessionId }: CancelSessionRequest,
   call: HandlerContext,
 ) {
-  const { formId } = await projectSession(context, callerOf(call), sessionId);
-  const form = await sessionsForm(context.forms, formId);
-  const session = await endSession(context, sessionId);
-  noteSession(context, call, session);
+  const before = await projectSession(context, callerOf(call), sessionId);
+  const form = await sessionsForm(context.forms, before.formId);
+  const session = before.status === 'cancelled' ? before : await endSession(context, sessionId);
+  if (session !== before) noteSession(context, call, session);
   return { session: await describeSession(context, form, session) };
 }
 
@@ -87,19 +100,23 @@ export async function declineSession(
 ) {
   const { formId } = await projectSession(context, callerOf(call), sessionId);
   const form = await sessionsForm(context.forms, formId);
-  const session = await endSession(context, sessionId, { reason });
+  const keep = async (tx: Transaction, session: Session) => {
+    await keepSession(tx, context, call, { form, session });
+  };
+  const session = await endSession(context, sessionId, { reason, keep });
   noteSession(context, call, session);
   return { session: await describeSession(context, form, session) };
 }
 
 /**
  * Ends an open session without answers, cancelled or declined; the event of that is stored in the same commit. Throws
- * INVALID for a reason that can't be kept, and FAILED_PRECONDITION if the session has ended, or can't be declined.
+ * INVALID for a reason that can't be kept, and FAILED_PRECONDITION if the session has ended, or can't be declined. One
+ * that was cancelled before is cancelled again without an event. `keep` runs in the commit.
  */
 export async function endSession(
   context: ServiceContext,
   sessionId: string,
-  declined?: { reason: string },
+  declined?: { reason: string; keep?: (tx: Transaction, session: Session) => Promise<void> },
 ): Promise<Session> {
   const problems = reasonProblems(declined?.reason ?? '');
   if (problems.length > 0) throw invalid(problems);
@@ -107,6 +124,7 @@ export async function endSession(
   const ended = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, sessionId);
     if (locked === null) throw notFound('session');
+    if (declined === undefined && locked.status === 'cancelled') return locked;
     refuseIfEnded(locked);
     if (declined !== undefined && !locked.allowDecline) {
       throw failed(Reason.CONFLICT, "This session can't be declined: it was made without allow_decline");
@@ -114,6 +132,7 @@ export async function endSession(
     const session = await endLockedSession(tx, sessionId, declined);
     const schedule = context.settings.retrySchedule;
     await announceEnds(tx, type, [session], { at: context.now(), schedule });
+    await declined?.keep?.(tx, session);
     return session;
   });
   context.notifyWorkers();

@@ -137,7 +137,7 @@ type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' |
 
 /** A session as its maker sees it, with what became of its notifications. */
 export async function describeSession(
-  context: Pick<ServiceContext, 'settings' | 'database'>,
+  context: Pick<ServiceContext, 'settings'> & { database: Queries },
   form: PublishedForm,
   session: Session,
 ) {

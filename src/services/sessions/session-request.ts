@@ -1,4 +1,4 @@
-import type { Duration } from '@bufbuild/protobuf/wkt';
+import { type Duration, timestampMs } from '@bufbuild/protobuf/wkt';
 import type {
   CreateSessionRequest,
   UpdateSessionRequest,
@@ -142,19 +142,29 @@ export function withoutNulls(object: JsonObject): JsonObject {
 }
 
 /** In milliseconds; undefined if it stays. */
-function endOf({ expiresIn, extendBy }: UpdateSessionRequest, session: Session): number | undefined {
+function endOf(
+  { expiresIn, extendBy, expireTime }: UpdateSessionRequest,
+  session: Session,
+): number | undefined {
+  if (expireTime !== undefined) return timestampMs(expireTime);
   if (expiresIn !== undefined) return session.readAt.getTime() + Number(expiresIn.seconds) * 1000;
   if (extendBy !== undefined) return session.expiresAt.getTime() + Number(extendBy.seconds) * 1000;
   return undefined;
 }
 
 function endProblems(request: UpdateSessionRequest, session: Session, end: number | undefined): Violation[] {
-  if (request.extendBy === undefined || end === undefined) return [];
-  if (request.expiresIn !== undefined) {
-    return [{ path: 'extend_by', code: 'custom', message: 'Expected either expires_in or extend_by' }];
+  const { expiresIn, extendBy, expireTime } = request;
+  const path = expireTime === undefined ? 'extend_by' : 'expire_time';
+  if ([expiresIn, extendBy, expireTime].filter((given) => given !== undefined).length > 1) {
+    const message = 'Expected only one of expires_in, extend_by and expire_time';
+    return [{ path, code: 'custom', message }];
   }
-  if (end <= session.readAt.getTime() + sessionSeconds.max * 1000) return [];
-  return [{ path: 'extend_by', code: 'too_big', message: 'Must end at most 30 days from now' }];
+  if (end === undefined || expiresIn !== undefined) return [];
+  const now = session.readAt.getTime();
+  if (end < now + sessionSeconds.min * 1000)
+    return [{ path, code: 'too_small', message: 'Must end at least a second from now' }];
+  if (end <= now + sessionSeconds.max * 1000) return [];
+  return [{ path, code: 'too_big', message: 'Must end at most 30 days from now' }];
 }
 
 const partialRefused: Violation = {

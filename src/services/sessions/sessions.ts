@@ -1,15 +1,28 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
-import { SessionStatus, type SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import {
+  SessionStatus,
+  type SessionsService,
+  type SubmitSessionRequest,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { translate } from '../../domain/definition/translate.ts';
+import { notFound } from '../../domain/errors/failure.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type Session, sessionStatuses } from '../../store/sessions/session-table.ts';
 import { findAnySession, listSessions as listStored } from '../../store/sessions/sessions.ts';
+import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
+import {
+  findRepeatedSubmission,
+  findSubmission,
+  type Submission,
+} from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireProjectForm, sessionsForm } from '../forms/form-access.ts';
+import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage } from '../forms/form-proto.ts';
+import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
@@ -80,25 +93,46 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     cancelSession: (request, call) => cancelSession(context, request, call),
     declineSession: (request, call) => declineSession(context, request, call),
 
-    async submitSession({ sessionId, answers = {}, answeredBy }, call) {
-      const session = await projectSession(context, callerOf(call), sessionId);
+    submitSession: (request, call) => submitSession(context, request, call),
+  };
+}
+
+/** Submits a session; a repeated request gets what the first has submitted. */
+async function submitSession(context: ServiceContext, request: SubmitSessionRequest, call: HandlerContext) {
+  const { sessionId, answers = {}, answeredBy } = request;
+  const session = await projectSession(context, callerOf(call), sessionId);
+  const channel = channelOf(answeredBy);
+  const given = readIdempotency(request.idempotencyKey, { answers, answered_by: channel });
+  // Of the same form other sessions, and submissions without one, may have the same key.
+  const idempotency = given && { ...given, key: `session:${fingerprint([sessionId, given.key])}` };
+
+  const describe = async (form: PublishedForm, submission: Submission | NewSubmission) => {
+    const { id: submissionId, createdAt: submittedAt } = submission;
+    const submitted: Session = { ...session, status: 'submitted', submittedAt, submissionId };
+    return {
+      submission: submissionToMessage(submission),
+      session: await describeSession(context, form, submitted),
+    };
+  };
+  const again = async (submissionId: string) => {
+    const submission = await findSubmission(context.database, session.projectId, submissionId);
+    if (submission === null) throw notFound('submission');
+    return describe(await sessionsForm(context.forms, session.formId), submission);
+  };
+  return replayAfterRefusal(
+    idempotency,
+    async () => {
       const { form, version } = await openSession(context, session);
       checkSize(form, answers);
-      const channel = channelOf(answeredBy);
-      const entry = { call, form, version, session, answers, channel, source: 'api' };
+      const entry = { call, form, version, session, answers, channel, source: 'api', idempotency };
       const { submissionId, submission } = await acceptAnswers(context, entry);
-      const submitted: Session = {
-        ...session,
-        status: 'submitted',
-        submittedAt: submission.createdAt,
-        submissionId,
-      };
-      return {
-        submission: submissionToMessage(submission),
-        session: await describeSession(context, form, submitted),
-      };
+      return submissionId === submission.id ? describe(form, submission) : again(submissionId);
     },
-  };
+    async (key) => {
+      const first = await findRepeatedSubmission(context.database, session.formId, key);
+      return first && { made: await again(first.id), fingerprint: first.requestFingerprint };
+    },
+  );
 }
 
 /** Where a caller says that answers come from. Throws for what a caller can't say. */

@@ -12,7 +12,7 @@ import { failed, notFound } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
-import type { Queries } from '../../store/database/database.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
 import {
   type Delivery,
   findDelivery,
@@ -29,6 +29,7 @@ import { findWebhook } from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, projectForm } from '../forms/form-access.ts';
+import { keepReply } from '../idempotency.ts';
 import { badParameter, pageRequestOf, requireFound } from '../request-values.ts';
 import { deliveryToMessage, statusFilterOf } from './webhook-proto.ts';
 import { aboutWebhook, projectWebhook } from './webhook-request.ts';
@@ -54,8 +55,9 @@ export function deliveryMethods(context: ServiceContext) {
     async replayDelivery({ deliveryId }, call) {
       const caller = callerOf(call);
       const { delivery } = await projectDelivery(database, caller, deliveryId);
-      await sendAgain(context, delivery, call, { resource: deliveryId });
-      return { delivery: deliveryToMessage(await projectDelivery(database, caller, deliveryId)) };
+      return sendAgain(context, delivery, call, { resource: deliveryId }, async (tx) => ({
+        delivery: deliveryToMessage(await projectDelivery(tx, caller, deliveryId)),
+      }));
     },
 
     async replayDeliveries(request, call) {
@@ -70,9 +72,9 @@ export function deliveryMethods(context: ServiceContext) {
       };
       try {
         const { count, next } = await replayFailedDeliveries(database, range, call.signal);
-        return next === undefined
-          ? { count }
-          : { count, more: true, nextCreatedAfter: timestampFromDate(next) };
+        const rest = next === undefined ? {} : { more: true, nextCreatedAfter: timestampFromDate(next) };
+        // After the groups: a call that is repeated before finds only what has failed since.
+        return await database.transaction((tx) => keepReply(tx, call, { count, ...rest }));
       } finally {
         // Of a call that ends early some may be pending.
         notifyWorkers();
@@ -95,19 +97,23 @@ async function logPage(
   return { deliveries: items.map(deliveryToMessage), nextPageToken: nextCursor ?? '' };
 }
 
-/** Takes a delivery back into the queue. Throws CONFLICT and NOT_FOUND if that can't be. */
-export async function sendAgain(
+/** Takes a delivery back into the queue, and returns the reply. Throws CONFLICT and NOT_FOUND if that can't be. */
+export async function sendAgain<Reply extends Record<string, unknown>>(
   { database, audit, notifyWorkers }: Pick<ServiceContext, 'database' | 'audit' | 'notifyWorkers'>,
   { id, projectId, channel, status }: Delivery,
   call: HandlerContext,
   about: About,
-): Promise<void> {
-  const done = await database.transaction(async (tx) => {
-    const isReplayed = await replayDelivery(tx, { projectId, id });
-    if (isReplayed) await audit.change(tx, call, about);
-    return isReplayed;
+  replyOf: (tx: Transaction) => Promise<Reply>,
+): Promise<Reply> {
+  const reply = await database.transaction(async (tx) => {
+    if (!(await replayDelivery(tx, { projectId, id }))) return undefined;
+    await audit.change(tx, call, about);
+    return keepReply(tx, call, await replyOf(tx));
   });
-  if (done) return notifyWorkers();
+  if (reply !== undefined) {
+    notifyWorkers();
+    return reply;
+  }
   if (status === 'pending') throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
   if (channel === 'webhook') throw notFound('delivery');
   throw failed(Reason.CONFLICT, 'Only deliveries to webhooks and emails of submissions can be sent again');
@@ -171,18 +177,18 @@ async function testWebhook(
   const { url, keyless } = webhook;
   const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url, keyless };
   const { projectId } = caller;
-  await database.transaction(async (tx) => {
+  const reply = await database.transaction(async (tx) => {
     await insertTestDelivery(tx, {
       event: { id: event.id, projectId, formId: form?.id ?? '', type: 'webhook.test', body, createdAt: at },
       delivery,
     });
     await audit.change(tx, call, aboutWebhook(webhook));
+    const logged = await findDelivery(tx, projectId, delivery.id);
+    if (logged === null) throw notFound('delivery');
+    return keepReply(tx, call, { delivery: deliveryToMessage(logged) });
   });
   notifyWorkers();
-
-  const logged = await findDelivery(database, projectId, delivery.id);
-  if (logged === null) throw notFound('delivery');
-  return { delivery: deliveryToMessage(logged) };
+  return reply;
 }
 
 /** What the event is about in a project without forms: a receiver can be written before the first one. */

@@ -33,7 +33,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
 import { projectForm } from '../forms/form-access.ts';
-import { replayFirst, secretInContent } from '../idempotency.ts';
+import { keepReply, replayFirst, secretInContent } from '../idempotency.ts';
 import { pageRequestOf, requireFound, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
@@ -115,17 +115,13 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       const effectiveAt = new Date(at.getTime() + (effectiveIn === undefined ? 0 : durationMs(effectiveIn)));
       const sealed = secrets.seal(secret);
       const rotation = { projectId: caller.projectId, webhookId, secret: sealed, effectiveAt, now: at };
-      const webhook = await database.transaction(async (tx) => {
+      return database.transaction(async (tx) => {
         const rotated = await rotateWebhookSecret(tx, rotation);
         if (rotated === null) throw notFound('webhook');
         await audit.change(tx, call, aboutWebhook(rotated));
-        return rotated;
+        const effectiveTime = timestampFromDate(effectiveAt);
+        return keepReply(tx, call, { webhook: webhookToMessage(rotated, context), secret, effectiveTime });
       });
-      return {
-        webhook: webhookToMessage(webhook, context),
-        secret,
-        effectiveTime: timestampFromDate(effectiveAt),
-      };
     },
   };
 }

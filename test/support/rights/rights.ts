@@ -145,7 +145,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   },
   // The code proves the right to the page, in the browser that asked for it.
   SendRespondentCodeRequest: { none: 'sessionId formId email browser crossSite idempotencyKey' },
-  GiveRespondentCodeRequest: { none: 'sessionId formId code browser crossSite' },
+  GiveRespondentCodeRequest: { none: 'sessionId formId code browser crossSite idempotencyKey' },
   SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl errorUrl' },
   Input: { none: 'name values' },
   Violation: { none: 'path code message received' },

@@ -880,6 +880,13 @@ export declare type GiveRespondentCodeRequest = Message<"headlessforms.internal.
    * @generated from field: bool cross_site = 5;
    */
   crossSite: boolean;
+
+  /**
+   * 1 to 255 characters that make repeating a call that gives the right code safe for 24 hours.
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**

@@ -1,0 +1,346 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  type MessageInitShape,
+  toJson,
+} from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
+import { Code, type ContextValues, createClient, type Transport } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HostedGoal, HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { policies } from '../../src/domain/methods.ts';
+import { respondentCode } from '../../src/domain/sessions/respondent.ts';
+import { ADDRESS, auditedCalls, type Given, givenThings } from '../support/audited-calls.ts';
+import { engines } from '../support/database.ts';
+import { failureOf } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
+
+/** The calls that change something and of which the audit log has nothing. */
+const unaudited: Record<string, (given: Given) => Promise<unknown>> = {
+  'SubmissionsService.createSubmission': ({ to, formId }) =>
+    createClient(SubmissionsService, to).createSubmission({ formId, answers: { email: ADDRESS } }),
+  'SubmissionsService.createManagedSubmission': ({ to, formId }) =>
+    createClient(SubmissionsService, to).createManagedSubmission({ formId, answers: { email: ADDRESS } }),
+  'SubmissionsService.createDemoSubmission': ({ to }) =>
+    createClient(SubmissionsService, to).createDemoSubmission({
+      answers: { name: 'Ada', email: ADDRESS, message: 'Hello' },
+    }),
+  'SessionsService.submitSession': ({ to, sessionId }) =>
+    createClient(SessionsService, to).submitSession({ sessionId, answers: { email: ADDRESS } }),
+  'UploadsService.createUpload': ({ to, formId }) =>
+    createClient(UploadsService, to).createUpload(fileFor(formId)),
+  'UploadsService.uploadFile': ({ to, formId }) =>
+    createClient(UploadsService, to).uploadFile(
+      (async function* () {
+        yield fileFor(formId);
+      })(),
+    ),
+  'OwnersService.requestSignIn': ({ rpc }) =>
+    createClient(OwnersService, rpc.as()).requestSignIn({ email: ADDRESS }),
+  'HostedService.getHosted': ({ to, sessionId }) => createClient(HostedService, to).getHosted({ sessionId }),
+  'HostedService.openHostedSession': async ({ to, formId }) => {
+    const hosted = createClient(HostedService, to);
+    const { session } = await hosted.getHosted({ formId });
+    await hosted.openHostedSession({ formId, issueToken: session?.issueToken ?? '' });
+  },
+  'HostedService.postHosted': async ({ to, formId }) => {
+    const hosted = createClient(HostedService, to);
+    const { session } = await hosted.getHosted({ formId });
+    await hosted.postHosted({
+      formId,
+      inputs: [{ name: 'email', values: [ADDRESS] }],
+      goal: HostedGoal.FORWARD,
+      page: 1,
+      issueToken: session?.issueToken ?? '',
+    });
+  },
+  'HostedService.submitPostedForm': ({ to, formId }) =>
+    createClient(HostedService, to).submitPostedForm({
+      formId,
+      inputs: [{ name: 'email', values: [ADDRESS] }],
+    }),
+  'HostedService.sendRespondentCode': (given) => sendCode(given),
+  'HostedService.giveRespondentCode': async (given) => {
+    const sessionId = await sendCode(given);
+    const [row] = await given.rpc.database.select(
+      'select token_hash from mailed_links where session_id = $1',
+      [sessionId],
+    );
+    const code = respondentCode(given.rpc.secretKey, String(row?.token_hash));
+    await createClient(HostedService, given.to).giveRespondentCode({ sessionId, code, browser });
+  },
+};
+
+const browser = 'a-secret-of-this-browser-alone';
+
+/** Returns the session whose respondent is mailed. */
+async function sendCode({ to, rpc, formId }: Given): Promise<string> {
+  const { session } = await rpc.sessions.createSession(
+    { subject: { case: 'formId', value: formId }, respondent: { email: ADDRESS } },
+    rpc.owner,
+  );
+  const sessionId = session?.id ?? '';
+  await createClient(HostedService, to).sendRespondentCode({ sessionId, browser });
+  return sessionId;
+}
+
+const fileFor = (formId: string) => ({
+  target: { case: 'formId' as const, value: formId },
+  fieldId: 'cv',
+  filename: 'cv.txt',
+  content: Buffer.from('my life'),
+});
+
+const changing = [...policies.keys()].filter(
+  ({ parent, idempotency }) =>
+    parent.typeName.startsWith('headlessforms.') && idempotency !== Level.NO_SIDE_EFFECTS,
+);
+const calls: Record<string, (given: Given) => Promise<unknown>> = { ...unaudited, ...auditedCalls };
+const nameOf = ({ parent, localName }: DescMethod) => `${parent.name}.${localName}`;
+const takesKey = ({ input }: DescMethod) => input.field.idempotencyKey !== undefined;
+
+it('says of each call that takes no key and has an effect that it is idempotent', () => {
+  const unsaid = changing.filter((method) => !takesKey(method) && method.idempotency !== Level.IDEMPOTENT);
+
+  expect(unsaid.map(nameOf)).toEqual([]);
+});
+
+describe.each(engines)('a call that is repeated with its key, on %s,', (engine) => {
+  let rpc: TestServices;
+
+  beforeAll(async () => {
+    rpc = await startServices(engine);
+  });
+  afterAll(() => rpc[Symbol.asyncDispose]());
+
+  it.each(changing.map((method) => [nameOf(method), method] as const))(
+    'has the effect of one: %s',
+    async (name, method) => {
+      const given = await givenThings(rpc);
+      const repeats: Repeat[] = [];
+      const repeating = (transport: Transport) => repeatCalls(transport, method, rpc, repeats);
+      const as: TestServices['as'] = (...who) => repeating(rpc.as(...who));
+
+      await calls[name]?.({
+        ...given,
+        rpc: { ...rpc, as },
+        headers: {},
+        owner: createClient(OwnersService, as(given.ownerToken)),
+        to: as(rpc.key),
+      });
+
+      expect(repeats.length, `${name} is not called`).toBeGreaterThan(0);
+      for (const { first, second, before, after } of repeats) {
+        expect(after).toEqual(before);
+        if (takesKey(method)) expect(second).toEqual(first);
+      }
+    },
+  );
+
+  it('gives the same secret again, keeps none in the clear, and refuses other content', async () => {
+    const { webhookId } = await givenThings(rpc);
+    const rotate = (request: object, options = rpc.owner) =>
+      rpc.webhooks.rotateWebhookSecret({ webhookId, idempotencyKey: 'rotation', ...request }, options);
+
+    const replies = await Promise.all([rotate({}), rotate({}), rotate({})]);
+    const later = await rotate({});
+    const other = await failureOf(rotate({ effectiveIn: { seconds: 60n } }));
+    const rows = await rpc.database.select('select * from idempotency_keys');
+
+    expect(replies).toEqual([later, later, later]);
+    expect(later.secret).toMatch(/^whsec_/);
+    expect(other.code).toBe(Code.AlreadyExists);
+    expect(JSON.stringify(rows)).not.toContain(later.secret);
+    const [row] = await rpc.database.select('select secret from webhooks where id = $1', [webhookId]);
+    expect(rpc.secrets.open(String(row?.secret))).toBe(later.secret);
+  });
+
+  it('gives the webhook secret of an activation again though its token is used', async () => {
+    const delivery = { channel: { case: 'webhook', value: { url: 'https://one.example.com/' } } } as const;
+    const { id: formId, token } = await rpc.givenDraft(rpc.key, { delivery });
+    const activation = { formId, activationToken: token, email: ADDRESS };
+    const { activateForm } = createClient(FormsService, rpc.as());
+
+    const first = await activateForm({ ...activation, idempotencyKey: 'activation' });
+    const second = await activateForm({ ...activation, idempotencyKey: 'activation' });
+    const other = await failureOf(activateForm({ ...activation, idempotencyKey: 'another' }));
+
+    expect(first.webhookSecret).toMatch(/^whsec_/);
+    expect(second).toEqual(first);
+    expect(other.code).toBe(Code.Unauthenticated);
+  });
+
+  it('extends a session once, and keeps another key apart', async () => {
+    const { sessionId } = await givenThings(rpc);
+    const extend = (idempotencyKey: string) =>
+      rpc.sessions.updateSession({ sessionId, extendBy: { seconds: 3600n }, idempotencyKey }, rpc.owner);
+
+    const [first, second] = await Promise.all([extend('an hour'), extend('an hour')]);
+    const third = await extend('another hour');
+
+    const end = (reply: typeof first) => Number(reply.session?.expireTime?.seconds);
+    expect(second).toEqual(first);
+    expect(end(third) - end(first)).toBe(3600);
+  });
+
+  it('submits a session once, also with answers in another order, and not for another session', async () => {
+    const { sessionId, formId } = await givenThings(rpc);
+    const submit = (id: string, answers: object) =>
+      rpc.sessions.submitSession(
+        { sessionId: id, answers: { ...answers }, idempotencyKey: 'the end' },
+        rpc.owner,
+      );
+    const { session: other } = await rpc.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      rpc.owner,
+    );
+
+    const [first, second] = await Promise.all([
+      submit(sessionId, { email: ADDRESS, cv: null }),
+      submit(sessionId, { cv: null, email: ADDRESS }),
+    ]);
+    const third = await submit(sessionId, { email: ADDRESS, cv: null });
+    const refused = await failureOf(submit(sessionId, { email: 'else@example.com' }));
+    const ofOther = await submit(other?.id ?? '', { email: ADDRESS });
+    const without = await failureOf(rpc.sessions.submitSession({ sessionId }, rpc.owner));
+
+    expect([second, third]).toEqual([first, first]);
+    expect(refused.code).toBe(Code.AlreadyExists);
+    expect(ofOther.submission?.id).not.toBe(first.submission?.id);
+    expect(without.code).toBe(Code.FailedPrecondition);
+  });
+
+  it('ends a session at a time that is given, once', async () => {
+    const { sessionId } = await givenThings(rpc);
+    const seconds = BigInt(Math.floor(Date.now() / 1000) + 7200);
+    const update = (request: object) => rpc.sessions.updateSession({ sessionId, ...request }, rpc.owner);
+
+    const first = await update({ expireTime: { seconds } });
+    const second = await update({ expireTime: { seconds } });
+    const refused = await Promise.all([
+      failureOf(update({ expireTime: { seconds: 1n } })),
+      failureOf(update({ expireTime: { seconds: seconds + 31n * 86_400n } })),
+      failureOf(update({ expireTime: { seconds }, extendBy: { seconds: 1n } })),
+    ]);
+
+    expect(first.session?.expireTime?.seconds).toBe(seconds);
+    expect(second).toEqual(first);
+    expect(refused.map(({ code }) => code)).toEqual(Array(3).fill(Code.InvalidArgument));
+  });
+
+  it('is not answered with what was erased', async () => {
+    const { sessionId } = await givenThings(rpc);
+    const request = { sessionId, metadata: { who: 'mallory' }, idempotencyKey: 'erased' };
+    await rpc.sessions.updateSession(request, rpc.owner);
+
+    await rpc.submissions.eraseSubmissions({ value: 'mallory' }, rpc.owner);
+
+    expect((await failureOf(rpc.sessions.updateSession(request, rpc.owner))).code).toBe(Code.NotFound);
+  });
+});
+
+/** Makes each call of `method` twice with the same key, and notes both answers and what the second has changed. */
+function repeatCalls(
+  transport: Transport,
+  method: DescMethod,
+  rpc: TestServices,
+  repeats: Repeat[],
+): Transport {
+  let count = 0;
+  const callsBefore = crypto.randomUUID();
+  async function twice<T>(call: () => Promise<T>, answerOf: (reply: T) => unknown): Promise<T> {
+    const reply = await call();
+    const before = await snapshot(rpc);
+    const second = await call().then(answerOf, (error: unknown) => String(error));
+    repeats.push({ first: answerOf(reply), second, before, after: await snapshot(rpc) });
+    return reply;
+  }
+  const keyed = (input: object) =>
+    takesKey(method) ? { ...input, idempotencyKey: `call ${count} of ${callsBefore}` } : input;
+  return {
+    unary<I extends DescMessage, O extends DescMessage>(
+      called: DescMethodUnary<I, O>,
+      ...[signal, timeoutMs, header, input, values]: CallOf<I>
+    ) {
+      const call = (message: MessageInitShape<I>) =>
+        transport.unary(called, signal, timeoutMs, header, message, values);
+      if (nameOf(called) !== nameOf(method)) return call(input);
+      count += 1;
+      const message = Object.assign(create(called.input, input), keyed({}));
+      return twice(
+        () => call(message),
+        (reply) => toJson(called.output, reply.message),
+      );
+    },
+    async stream<I extends DescMessage, O extends DescMessage>(
+      called: DescMethodStreaming<I, O>,
+      ...[signal, timeoutMs, header, input, values]: CallOf<I, AsyncIterable<MessageInitShape<I>>>
+    ) {
+      const call = (messages: AsyncIterable<MessageInitShape<I>>) =>
+        transport.stream(called, signal, timeoutMs, header, messages, values);
+      if (nameOf(called) !== nameOf(method)) return call(input);
+      const parts = (await collect(input)).map((part) => ({ ...part, ...keyed({}) }));
+      const answers = new Map<object, unknown>();
+      return twice(
+        async () => {
+          const reply = await call(replay(parts));
+          const messages = await collect(reply.message);
+          const whole = { ...reply, message: replay(messages) };
+          answers.set(
+            whole,
+            messages.map((message) => toJson(called.output, message)),
+          );
+          return whole;
+        },
+        (reply) => answers.get(reply),
+      );
+    },
+  };
+}
+
+async function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const message of messages) collected.push(message);
+  return collected;
+}
+
+async function* replay<T>(messages: readonly T[]): AsyncGenerator<T> {
+  yield* messages;
+}
+
+/** What the database holds, by table, but for the log of calls, their keys, and when things were used or written last. */
+async function snapshot({ database, auditWriter }: TestServices): Promise<Record<string, unknown>> {
+  await auditWriter.flush();
+  const tables = await database.select(
+    `select table_name as name from information_schema.tables
+     where table_schema = current_schema() and table_type = 'BASE TABLE'
+       and table_name not in ('audit_entries', 'idempotency_keys') order by 1`,
+  );
+  const content: Record<string, unknown> = {};
+  for (const { name } of tables) {
+    const [row] = await database.select(
+      `select coalesce(json_agg(r order by r::text), '[]') as rows
+       from (select to_jsonb(t) - 'last_used_at' - 'used_at' - 'updated_at' as r from ${name} t) as s`,
+    );
+    content[String(name)] = row?.rows;
+  }
+  return content;
+}
+
+type CallOf<I extends DescMessage, Input = MessageInitShape<I>> = [
+  signal: AbortSignal | undefined,
+  timeoutMs: number | undefined,
+  header: ConstructorParameters<typeof Headers>[0],
+  input: Input,
+  values?: ContextValues,
+];
+
+type Repeat = { first: unknown; second: unknown; before: object; after: object };
