@@ -14,6 +14,7 @@ import { fairness } from './fairness.ts';
 import { idle } from './idle.ts';
 import { lag } from './lag.ts';
 import { list } from './list.ts';
+import { listFiltered } from './list-filtered.ts';
 import { memory } from './memory.ts';
 import { memoryEmbedded } from './memory-embedded.ts';
 import { overload } from './overload.ts';
@@ -37,6 +38,7 @@ export const rows: Row[] = [
   awaiting,
   idle,
   list,
+  listFiltered,
   acceptFull,
   exporting,
   page,

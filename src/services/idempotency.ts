@@ -17,7 +17,7 @@ import {
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
-import { isObject, type JsonObject } from '../domain/json/json.ts';
+import { isObject, type Json, type JsonObject } from '../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../domain/json/json-problems.ts';
 import { canonicalJson, fingerprint } from '../domain/json/json-text.ts';
 import { idempotencyKeyLength } from '../domain/limits/limits.ts';
@@ -195,8 +195,11 @@ const keepers = new WeakMap<HandlerContext, (tx: Transaction, reply: MessageInit
 function contentOf({ secretKey }: ServiceContext, schema: DescMessage, request: Message) {
   const { idempotencyKey = '', ...content } = 'idempotencyKey' in request ? jsonOf(schema, request) : {};
   const digest = pseudonymOf(secretKey, 'idempotency-request', canonicalJson(content));
-  const { sessionId = '' } = content;
-  return { key: String(idempotencyKey), content: { request: digest }, sessionId: String(sessionId) };
+  return { key: textOf(idempotencyKey), content: { request: digest }, sessionId: textOf(content.sessionId) };
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function jsonOf(schema: DescMessage, request: Message): JsonObject {

@@ -180,6 +180,44 @@ describe('POST /api/demo', () => {
 });
 
 describe('GET /v1/forms/:id/submissions', () => {
+  it('lists by answers, with operators and the total, and names what it refuses as the query does', async () => {
+    const fields = [
+      { id: 'topic', type: 'radio', options: ['sales', 'press'].map((value) => ({ label: value, value })) },
+      { id: 'score', type: 'number' },
+    ];
+    const { id } = await service.givenPublishedForm({ fields });
+    for (const [topic, score] of [
+      ['sales', 1],
+      ['press', 2],
+      ['sales', 3],
+    ])
+      await service.post(`/api/forms/${id}/submissions`, { answers: { topic, score } });
+    const list = (query: string) => service.get(`/v1/forms/${id}/submissions?${query}`);
+    const scores = async (query: string) =>
+      (await list(query)).json.submissions.map((each: { answers: { score: number } }) => each.answers.score);
+    const refusals = async (query: string) => {
+      const { status, json } = await list(query);
+      return [status, ...json.error.details.map(({ path }: { path: string }) => path)];
+    };
+
+    expect(await scores('filter[topic]=sales')).toEqual([3, 1]);
+    expect(await scores('filter%5Btopic%5D=sales&filter%5Bscore%5D%5Bgte%5D=2')).toEqual([3]);
+    expect(await scores('filter[score][in]=1,2')).toEqual([2, 1]);
+    const counted = await list('filter[topic][eq]=sales&total=true&limit=1');
+    expect([counted.json.total, counted.json.submissions.length]).toEqual([2, 1]);
+    expect((await list('total=true')).json.total).toBe(3);
+    expect((await list('')).json).not.toHaveProperty('total');
+    expect(await refusals('filter[topics]=sales')).toEqual([400, 'filter[topics]']);
+    expect(await refusals('filter[score]=1&filter[topic][lte]=a')).toEqual([400, 'filter[topic][lte]']);
+    expect(await refusals('filter[score][gte]=many')).toEqual([400, 'filter[score][gte]']);
+    expect(await refusals('filter[score][above]=1')).toEqual([400, 'filter[score][above]']);
+    expect(await refusals('filter[score]=1&filter[score]=2')).toEqual([400, 'filter[score]']);
+    expect(await refusals('filter=1')).toEqual([400, 'filter']);
+    expect(await refusals('filters[score]=1')).toEqual([400, 'filters[score]']);
+    expect(await refusals('filter[score]=1&offset=1')).toEqual([400, 'offset']);
+    expect(await refusals('filter[__proto__]=1')).toEqual([400, 'filter[__proto__]']);
+  });
+
   it('lists newest first, by offset and by cursor, with filters', async () => {
     const listed = await service.givenPublishedForm();
     for (const source of ['a', 'b', 'a'])

@@ -328,7 +328,7 @@ async function snapshot({ database, auditWriter }: TestServices): Promise<Record
   for (const { name } of tables) {
     const [row] = await database.select(
       `select coalesce(json_agg(r order by r::text), '[]') as rows
-       from (select to_jsonb(t) - 'last_used_at' - 'used_at' - 'updated_at' as r from ${name} t) as s`,
+       from (select to_jsonb(t) - 'last_used_at' - 'used_at' - 'updated_at' as r from ${String(name)} t) as s`,
     );
     content[String(name)] = row?.rows;
   }

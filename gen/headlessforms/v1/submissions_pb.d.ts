@@ -469,7 +469,8 @@ export declare type ListSubmissionsRequest = Message<"headlessforms.v1.ListSubmi
 
   /**
    * How many submissions to skip, counted from `page_token` or the newest. Costs time in
-   * proportion: prefer `page_token`.
+   * proportion: prefer `page_token`. More than 10,000 are skipped for one call of a project at a time: another fails
+   * with `RESOURCE_EXHAUSTED`. Not together with `filters`.
    *
    * @generated from field: int32 skip = 4;
    */
@@ -554,7 +555,7 @@ export declare type AnswerFilter = Message<"headlessforms.v1.AnswerFilter"> & {
    */
   condition: {
     /**
-     * The answer is this value. Choices, texts, numbers, booleans and times.
+     * The answer is this value: choices, texts, numbers, booleans and times.
      *
      * @generated from field: string eq = 2;
      */
@@ -562,7 +563,7 @@ export declare type AnswerFilter = Message<"headlessforms.v1.AnswerFilter"> & {
     case: "eq";
   } | {
     /**
-     * The answer is one of these values. Choices, texts and numbers.
+     * The answer is one of these values: choices, texts and numbers.
      *
      * @generated from field: headlessforms.v1.AnswerValues in = 3;
      */
@@ -586,8 +587,7 @@ export declare type AnswerFilter = Message<"headlessforms.v1.AnswerFilter"> & {
     case: "lte";
   } | {
     /**
-     * The answer has this text in it, in any case: texts. One of the chosen options is this value: fields with
-     * several choices.
+     * The answer has this text in it: texts. One of the chosen options is this value: fields with several choices.
      *
      * @generated from field: string contains = 6;
      */

@@ -12,7 +12,7 @@ import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { listRoute, type Route, route, tagged } from '../route.ts';
-import { flag, idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
+import { flag, jsonObject, okReply, pageQuery } from '../schemas.ts';
 import {
   agentSchema,
   checkedDefinition,
@@ -77,12 +77,10 @@ export const formRoutes: Route[] = tagged('Forms', [
   route('post', '/api/forms/create', rpcs.createForm, {
     ...newForm,
     summary: 'Make a draft; activate_url publishes it',
-    headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ body: { definition, beside } }, { request }) => ({
+    input: ({ body: { definition, beside } }) => ({
       definition,
       key: beside.key ?? '',
       managedBy: beside.managed_by ?? '',
-      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
     errors: [404, 409],
@@ -142,9 +140,15 @@ export const formRoutes: Route[] = tagged('Forms', [
     name: 'forms',
     query: pageQuery.extend({
       key: z.string().min(1).exactOptional().describe('Only the form with this key.'),
+      slug: z.string().min(1).exactOptional().describe('Only forms with this slug, which several may have.'),
       managed_by: z.string().min(1).exactOptional().describe('Only forms that this keeps.'),
     }),
-    input: ({ page, query: { key = '', managed_by: managedBy = '' } }) => ({ ...page, key, managedBy }),
+    input: ({ page, query: { key = '', slug = '', managed_by: managedBy = '' } }) => ({
+      ...page,
+      key,
+      slug,
+      managedBy,
+    }),
     item: listedForm,
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {

@@ -111,6 +111,7 @@ function parametersOf(
     in: 'query',
     ...(description === undefined ? {} : { description }),
     ...(required.includes(name) ? { required: true } : {}),
+    ...(schema.type === 'object' && { style: 'deepObject', explode: true }),
     schema,
   }));
   const inHeader = Object.entries(headers).map(([name, header]) => ({

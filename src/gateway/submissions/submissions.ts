@@ -1,15 +1,18 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import {
+  type AnswerFilterSchema,
   type Submission,
   SubmissionSchema,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
+import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
-import { listRoute, type Route, route, tagged } from '../route.ts';
-import { jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
+import { listRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import { flag, jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
 
@@ -70,6 +73,9 @@ export const filterQuery = {
   status: status.exactOptional().describe('Default: `accepted`.'),
 };
 
+/** A field and perhaps an operator, in brackets. */
+const filterName = /^\[([^[\]]+)\](?:\[(eq|in|gte|lte|contains)\])?$/;
+
 const submissionsQuery = pageQuery.extend({
   offset: z
     .string()
@@ -81,26 +87,63 @@ const submissionsQuery = pageQuery.extend({
   ...filterQuery,
   created_after: timeInput.exactOptional().describe('Only those accepted at or after this time.'),
   created_before: timeInput.exactOptional().describe('Only those accepted before this time.'),
+  filter: z
+    .record(z.string().regex(filterName, 'Expected filter[field] or filter[field][operator]'), z.string())
+    .exactOptional()
+    .meta({
+      type: 'object',
+      description:
+        'Only those with these answers, up to 3: `filter[topic]=sales`, or with an operator, `filter[score][gte]=3`: `eq`, `in` (values with commas between them), `gte`, `lte`, `contains`.',
+    }),
+  total: flag('Counts all that fit, over all pages.'),
+});
+
+const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissions, {
+  summary: 'List a form’s submissions, newest first',
+  name: 'submissions',
+  query: submissionsQuery,
+  input: ({ id, query, page, continued }) => ({
+    formId: id,
+    ...page,
+    skip: continued ? 0 : (query.offset ?? 0),
+    sessionId: query.session_id ?? '',
+    source: query.source ?? '',
+    status: query.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
+    createdAfter: query.created_after,
+    createdBefore: query.created_before,
+    filters: Object.entries(query.filter ?? {}).map(toFilter),
+    includeTotal: query.total && !continued,
+  }),
+  item: submission,
+  beside: {
+    shape: {
+      total: z.int().exactOptional().describe('With `total=true`; absent: too many to count in one call.'),
+      searched_until: timeReply
+        .exactOptional()
+        .describe('What was accepted before this time was not searched yet: `next_cursor` goes on.'),
+    },
+    of: ({ totalSize, searchedUntil }) => ({
+      ...(totalSize !== undefined && { total: Number(totalSize) }),
+      ...(searchedUntil !== undefined && { searched_until: timeOf(searchedUntil) }),
+    }),
+    isLast: ({ searchedUntil }) => searchedUntil !== undefined,
+  },
 });
 
 /** The routes that read and delete submissions. */
 export const submissionRoutes: Route[] = tagged('Submissions', [
-  listRoute('/v1/forms/:id/submissions', rpcs.listSubmissions, {
-    summary: 'List a form’s submissions, newest first',
-    name: 'submissions',
-    query: submissionsQuery,
-    input: ({ id, query, page, continued }) => ({
-      formId: id,
-      ...page,
-      skip: continued ? 0 : (query.offset ?? 0),
-      sessionId: query.session_id ?? '',
-      source: query.source ?? '',
-      status: query.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
-      createdAfter: query.created_after,
-      createdBefore: query.created_before,
-    }),
-    item: submission,
-  }),
+  {
+    ...submissionList,
+    handle: (context) =>
+      submissionList.handle(context).catch((error: unknown) => {
+        // The RPC names conditions by their number.
+        const names = Object.keys(readQuery(context.request, submissionsQuery).filter ?? {});
+        const nameOf = (_: string, index: string) => `filter${names[Number(index)] ?? ''}`;
+        throw withPaths(error, (path) =>
+          path.replace(/^filters\.(\d+)\..*$/, nameOf).replace(/^filters$/, 'filter'),
+        );
+      }),
+  },
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
     input: ({ id }) => ({ submissionId: id }),
@@ -148,3 +191,18 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
     }),
   }),
 ]);
+
+/** A condition of the query as the message has it. */
+function toFilter([name, text]: [string, string]): MessageInitShape<typeof AnswerFilterSchema> {
+  const [, fieldId = '', op = 'eq'] = filterName.exec(name) ?? [];
+  switch (op) {
+    case 'in':
+      return { fieldId, condition: { case: op, value: { values: text.split(',') } } };
+    case 'gte':
+    case 'lte':
+    case 'contains':
+      return { fieldId, condition: { case: op, value: text } };
+    default:
+      return { fieldId, condition: { case: 'eq', value: text } };
+  }
+}

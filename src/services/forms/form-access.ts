@@ -45,9 +45,14 @@ export function isHidden({ questionChecksum }: Pick<Form, 'questionChecksum'>): 
 }
 
 /** Throws NOT_FOUND unless the form is of the caller's project, in any status. Reads from the cache. */
-export async function requireProjectForm(forms: FormReader, caller: Caller, formId: string): Promise<void> {
+export async function requireProjectForm(
+  forms: FormReader,
+  caller: Caller,
+  formId: string,
+): Promise<LiveForm> {
   const form = await forms.find(formId);
   if (form?.projectId !== caller.projectId) throw notFound('form');
+  return form;
 }
 
 /** Throws INSUFFICIENT_SCOPE if a caller would give a right over a published form's answers that they don't hold. */

@@ -37,8 +37,9 @@ export function limitCallsAtOnce<T>(
 
 /** Bounds the calls of a kind for each key, for each project and in all. */
 export function limitCallersAtOnce(
-  what: 'streams' | 'waits',
+  what: string,
   { perKey, perProject, total }: CallerLimits,
+  options?: { retryAfter: number },
 ): CallsAtOnce<Caller> {
   const boundsOf = ({ projectId, keyId }: Caller) => [
     {
@@ -49,7 +50,7 @@ export function limitCallersAtOnce(
     { key: projectId, most: perProject, who: 'This project has' },
     { key: ALL, most: total, who: 'This service has' },
   ];
-  return limitCallsAtOnce(what, boundsOf);
+  return limitCallsAtOnce(what, boundsOf, options);
 }
 
 /**

@@ -1,19 +1,13 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CheckAnswersRequest,
-  ListSubmissionsRequest,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { notFound, violationToMessage } from '../../domain/errors/failure.ts';
-import { demoFormId, isId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
+import { demoFormId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { EventHead } from '../../store/events.ts';
 import { findAnySession } from '../../store/sessions/sessions.ts';
-import {
-  listSubmissions as listStored,
-  type SubmissionFilter,
-} from '../../store/submissions/submission-pages.ts';
 import { findSubmission, type Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
@@ -23,17 +17,12 @@ import {
   refuseIfClosed,
   requireProjectForm,
 } from '../forms/form-access.ts';
-import { badParameter, pageRequestOf, requireFound } from '../request-values.ts';
+import { requireFound } from '../request-values.ts';
 import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportForm } from './export.ts';
-import {
-  readDetail,
-  submissionRangeOf,
-  submissionStatusOf,
-  submissionToMessage,
-  wholeSubmission,
-} from './submission-proto.ts';
+import { createSubmissionList } from './list.ts';
+import { readDetail, submissionStatusOf, submissionToMessage, wholeSubmission } from './submission-proto.ts';
 import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
@@ -84,18 +73,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
       return { submission: whole };
     },
 
-    /** Lists a form's submissions, newest first. A form of another project is not there. */
-    async listSubmissions(request, call) {
-      await requireProjectForm(context.forms, callerOf(call), request.formId);
-      if (request.skip < 0) throw badParameter('skip', 'custom', 'Expected a whole number from 0');
-      const page = { ...pageRequestOf(request, 'sub'), offset: request.skip };
-      const filter = filterOf(request);
-      if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
-
-      const { items, nextCursor } = await listStored(context.database, request.formId, filter, page);
-      context.audit.note(call, { formId: request.formId });
-      return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
-    },
+    listSubmissions: createSubmissionList(context),
 
     async *exportSubmissions(request, call) {
       const { projectId } = callerOf(call);
@@ -153,16 +131,6 @@ async function violationsOf(
   checkSize(form, { answers });
   const { violations } = await checkedAnswers(context, { call, version: form.version, answers });
   return violations.map(violationToMessage);
-}
-
-function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
-  const { sessionId, source } = request;
-  if (textProblem(source) !== undefined) throw badParameter('source', 'custom', 'Expected well-formed text');
-  return {
-    ...submissionRangeOf(request),
-    ...(sessionId !== '' && { sessionId }),
-    ...(source !== '' && { source }),
-  };
 }
 
 async function projectSubmission(

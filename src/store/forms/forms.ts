@@ -147,9 +147,9 @@ export async function lockForm(tx: Transaction, formId: string): Promise<void> {
 export async function listForms(
   db: Queries,
   projectId: string,
-  { key, managedBy, ...page }: PageRequest & Partial<Pick<Form, 'key' | 'managedBy'>>,
+  { key, slug, managedBy, ...page }: PageRequest & Partial<Pick<Form, 'key' | 'slug' | 'managedBy'>>,
 ): Promise<Page<FormSummary>> {
-  const named = { ...(key && { key }), ...(managedBy && { managedBy }) };
+  const named = { ...(key && { key }), ...(slug && { slug }), ...(managedBy && { managedBy }) };
   return findPage<FormSummary>(db, page, (em, before, range) => {
     const where = { projectId, deletedAt: null, questionChecksum: null, ...named, ...before };
     return em.find(FormEntity, where, { ...range, exclude: ['draftDefinition', 'draftSecret'] });

@@ -11,8 +11,7 @@ import {
 import { type Submission, SubmissionEntity, submissionRows } from './submissions.ts';
 
 /**
- * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one. The cost grows with
- * `offset` alone.
+ * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one.
  *
  * The form is one the caller may read: nothing here asks for its project.
  */
@@ -20,19 +19,34 @@ export async function listSubmissions(
   db: Queries,
   formId: string,
   filter: SubmissionFilter,
-  page: PageRequest & { offset?: number; bytes?: number },
+  page: PageRequest & { bytes?: number },
 ): Promise<Page<Submission>> {
   const { conditions, params } = conditionsOf(formId, filter);
   if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
   const limit = params.push(page.limit + 1);
-  const offset = params.push(page.offset ?? 0);
   const rows = await db.select(
     `select ${columns} from submissions where ${conditions.join(' and ')}
-     order by id desc limit $${limit} offset $${offset}`,
+     order by id desc limit $${limit}`,
     params,
     { prepared: true },
   );
   return withinBytes(db, pageOf(rows.map(toListed), page.limit), page.bytes);
+}
+
+/** Reads submissions by their ids, newest first, as many as a page may hold; the next one begins at `nextCursor`. */
+export async function readSubmissions(
+  db: Queries,
+  ids: readonly string[],
+  nextCursor: string | null,
+): Promise<Page<Submission>> {
+  const rows = await db.select(
+    `select ${columns} from submissions where id = any($1) order by id desc`,
+    [ids],
+    {
+      prepared: true,
+    },
+  );
+  return withinBytes(db, { items: rows.map(toListed), nextCursor });
 }
 
 /**
@@ -140,19 +154,24 @@ const MAX_SUBMISSION_BYTES = 288 * 1024;
 const GROUP_BYTES = 512 * 1024;
 
 /** Bounds what is read at once if they are larger: 6 MiB. */
-const MAX_GROUP = 24;
+export const MAX_GROUP = 24;
 
 const others = rowsOf(SubmissionEntity, keysWithout(SubmissionEntity, ['answers']));
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */
 const SMALL_BYTES = 2048;
 
-/** Large answers, which few submissions have, are null. To tell which are does not read them. */
-const columns = `${others.columns}, case when pg_column_size(answers) <= ${SMALL_BYTES}
-  and pg_column_compression(answers) is null then answers end as answers`;
+/** Whether a submission has no large answers, which few have. To tell does not read them. */
+export const IS_SMALL = `pg_column_size(answers) <= ${SMALL_BYTES} and pg_column_compression(answers) is null`;
+
+/** Large answers are null. */
+const columns = `${others.columns}, case when ${IS_SMALL} then answers end as answers`;
 
 /** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
-function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: string[]; params: unknown[] } {
+export function conditionsOf(
+  formId: string,
+  filter: SubmissionFilter,
+): { conditions: string[]; params: unknown[] } {
   const params: unknown[] = [formId, filter.status ?? 'accepted'];
   const conditions = ['form_id = $1', 'status = $2'];
   if (filter.sessionId !== undefined) conditions.push(`session_id = $${params.push(filter.sessionId)}`);

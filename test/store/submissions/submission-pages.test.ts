@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../src/store/database/database.ts';
 import type { Page, Queries } from '../../../src/store/database/queries.ts';
 import { exportSubmissions, listSubmissions } from '../../../src/store/submissions/submission-pages.ts';
+import { findAtOffset } from '../../../src/store/submissions/submission-search.ts';
 import {
   createSubmissionWriter,
   type NewSubmission,
@@ -34,14 +35,16 @@ describe.each(engines)('pages of submissions on %s', (engine) => {
       {},
       { limit: 3, cursor: first.nextCursor ?? '' },
     );
-    const third = await listSubmissions(database, 'form_listed', {}, { limit: 3, offset: 6 });
+    const sixth = await findAtOffset(database, 'form_listed', {}, { offset: 6 });
+    const third = await listSubmissions(database, 'form_listed', {}, { limit: 3, cursor: sixth ?? '' });
+    const beyond = await findAtOffset(database, 'form_listed', {}, { offset: 8 });
     const spam = await listSubmissions(database, 'form_listed', { status: 'spam' }, { limit: 3 });
 
     const newest = ids.toReversed();
     expect(first.items.map(({ id }) => id)).toEqual(newest.slice(0, 3));
     expect(second.items.map(({ id }) => id)).toEqual(newest.slice(3, 6));
     expect(third.items.map(({ id }) => id)).toEqual(newest.slice(6));
-    expect([first.nextCursor, third.nextCursor]).toEqual([newest[2], null]);
+    expect([first.nextCursor, third.nextCursor, beyond]).toEqual([newest[2], null, null]);
     expect(spam.items.map(({ id }) => id)).toEqual(['sub_05_spam']);
   });
 

@@ -1,0 +1,129 @@
+import type { AnswerFilter as AskedFilter } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import type { FormDefinition } from '../definition/definition.ts';
+import { custom, type Violation } from '../errors/violations.ts';
+import { oneOf } from '../errors/zod-messages.ts';
+import type { Field, FieldType } from '../fields/field.ts';
+import { fieldRules } from '../fields/index.ts';
+import type { Json } from '../json/json.ts';
+import { textProblem } from '../json/json-problems.ts';
+
+/**
+ * The conditions that a list sets on answers, by the form's current version, or all that is wrong with them. The texts
+ * that values come as are read as those of an HTML form are.
+ */
+export function readFilters(
+  { fields }: Pick<FormDefinition, 'fields'>,
+  asked: readonly Pick<AskedFilter, 'fieldId' | 'condition'>[],
+): { filters: AnswerFilter[]; violations: Violation[] } {
+  if (asked.length > MAX_FILTERS) {
+    const message = `Expected at most ${MAX_FILTERS} conditions`;
+    return { filters: [], violations: [{ path: 'filters', code: 'too_big', message }] };
+  }
+  const violations: Violation[] = [];
+  const filters = asked.flatMap(({ fieldId, condition }, index): AnswerFilter[] => {
+    const path = `filters[${index}]`;
+    const field = fields.find(({ id }) => id === fieldId);
+    if (field === undefined) {
+      violations.push(custom(`${path}.field_id`, 'The form has no such field'));
+      return [];
+    }
+    const kind = kindOf(field.type);
+    const { ops } = kinds[kind];
+    const op = ops.find((each) => each === condition.case);
+    if (op === undefined) {
+      violations.push(
+        ops.length === 0
+          ? custom(`${path}.field_id`, `Lists can't be filtered by a field of the type ${field.type}`)
+          : {
+              path: `${path}.${condition.case ?? 'condition'}`,
+              code: 'invalid_enum_value',
+              message: oneOf(ops, condition.case),
+            },
+      );
+      return [];
+    }
+    const given = condition.case === 'in' ? condition.value.values : [String(condition.value)];
+    const values = given.map((text) => answerFrom(field, kind, text));
+    const problems = problemsOf(field, kind, values, `${path}.${op}`);
+    violations.push(...problems);
+    return problems.length > 0
+      ? []
+      : [{ fieldId, kind, op, values: values.map(kind === 'instant' ? instantIn : textOf) }];
+  });
+  return { filters, violations };
+}
+
+/** A value as the answer that it stands for. */
+function answerFrom(field: Field, kind: FilterKind, text: string): Json {
+  return kinds[kind].checked ? fieldRules[field.type].readInput([text], field, () => []) : text;
+}
+
+function problemsOf(field: Field, kind: FilterKind, values: readonly Json[], path: string): Violation[] {
+  if (values.length === 0 || values.length > MAX_VALUES) {
+    return [custom(path, `Expected 1 to ${MAX_VALUES} values`)];
+  }
+  const { min: _, max: __, step: ___, ...unbounded } = field;
+  return values.flatMap((value): readonly Violation[] => {
+    const text = textOf(value);
+    const problem = textProblem(text) ?? (text.length > MAX_LENGTH ? TOO_LONG : undefined);
+    if (text === '' || problem !== undefined) return [custom(path, problem ?? 'Required')];
+    return kinds[kind].checked ? fieldRules[field.type].check(unbounded)(value, path, () => 'matches') : [];
+  });
+}
+
+/** Numbers and truths as PostgreSQL reads them. */
+const textOf = (value: Json) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** In UTC, within the years that have four digits. */
+function instantIn(value: Json): string {
+  return new Date(Math.min(Math.max(Date.parse(textOf(value)), FIRST_MS), LAST_MS)).toISOString();
+}
+
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
+
+const MAX_FILTERS = 3;
+const MAX_VALUES = 20;
+const MAX_LENGTH = 1000;
+const TOO_LONG = `Expected at most ${MAX_LENGTH} characters`;
+
+/**
+ * What the answers to fields of some types can be asked for, and the type by which PostgreSQL compares them. Where the
+ * value has to be an answer, but for the bounds of its field, it is `checked`: an option may be one of an earlier version.
+ */
+const kinds = {
+  text: kind(['text', 'textarea', 'email', 'url', 'phone'], ['eq', 'in', 'contains'], 'text'),
+  choice: kind(['select', 'radio', 'hidden'], ['eq', 'in'], 'text'),
+  choices: kind(['multi_select'], ['contains'], 'text'),
+  number: kind(['number', 'rating', 'scale'], ['eq', 'in', 'gte', 'lte'], 'numeric', 'checked'),
+  boolean: kind(['boolean', 'checkbox'], ['eq'], 'text', 'checked'),
+  day: kind(['date'], ['eq', 'gte', 'lte'], 'text', 'checked'),
+  time: kind(['time'], ['eq', 'gte', 'lte'], 'text', 'checked'),
+  instant: kind(['datetime'], ['eq', 'gte', 'lte'], 'timestamptz', 'checked'),
+  none: kind(['file', 'ranking', 'matrix', 'address', 'signature', 'statement'], [], 'text'),
+};
+
+function kind(
+  types: FieldType[],
+  ops: FilterOp[],
+  sql: 'text' | 'numeric' | 'timestamptz',
+  checked?: 'checked',
+) {
+  return { types, ops, sql, checked: checked !== undefined };
+}
+
+function kindOf(type: FieldType): FilterKind {
+  const found = Object.entries(kinds).find(([, { types }]) => types.includes(type));
+  if (found === undefined) throw new TypeError(`No kind of filters for ${type}`);
+  return found[0] as FilterKind;
+}
+
+/** The type that PostgreSQL compares values of a kind as. */
+export const sqlTypeOf = (of: FilterKind) => kinds[of].sql;
+
+/** A condition on the answers to a field. The values are decimal texts of numbers, `true` or `false`, or as answers are. */
+export type AnswerFilter = { fieldId: string; kind: FilterKind; op: FilterOp; values: readonly string[] };
+
+export type FilterKind = keyof typeof kinds;
+
+export type FilterOp = 'eq' | 'in' | 'gte' | 'lte' | 'contains';
