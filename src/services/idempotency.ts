@@ -28,7 +28,9 @@ import type { Transaction } from '../store/database/database.ts';
 import { findIdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
 import { findAnySession } from '../store/sessions/sessions.ts';
 import type { ServiceContext } from './context.ts';
+import { sessionsForm } from './forms/form-access.ts';
 import { badParameter } from './request-values.ts';
+import { describeSession } from './sessions/session-access.ts';
 
 /**
  * The idempotency key of a request, with a digest of `content`, which is what makes two requests the
@@ -137,7 +139,8 @@ class MadeMeanwhile extends Error {}
 
 /**
  * A service whose methods that keep their `reply`, by the table of methods, give it again when a call is repeated with
- * its idempotency key. The method says by `keepReply` what it replies, in the transaction that has the effect.
+ * its idempotency key. The method says by `keepReply` what it replies, in the transaction that has the effect. A session
+ * is read again, as it is then: it holds what people have answered.
  */
 export function withReplays<S extends DescService>(
   context: ServiceContext,
@@ -148,6 +151,7 @@ export function withReplays<S extends DescService>(
   const replaying = specs.flatMap((spec) => {
     if (spec.kind !== 'unary' || policyOf(spec.method).keeps !== 'reply') return [];
     const { input, output } = spec.method;
+    const showsSession = output.field.session !== undefined;
     const method = (request: Message, call: HandlerContext) => {
       const { key, content, sessionId } = contentOf(context, input, request);
       if (key === '') return spec.impl(request, call);
@@ -155,14 +159,18 @@ export function withReplays<S extends DescService>(
         key,
         content,
         async again({ id, secret }) {
+          const session = id === '' ? null : await findAnySession(context.database, id);
           // What was erased is not shown again.
-          if (id !== '' && (await findAnySession(context.database, id)) === null) throw notFound('session');
-          return fromBinary(output, Buffer.from(secret, 'base64'));
+          if (id !== '' && session === null) throw notFound('session');
+          if (!showsSession || session === null) return fromBinary(output, Buffer.from(secret, 'base64'));
+          const form = await sessionsForm(context.forms, session.formId);
+          return create(output, { session: await describeSession(context, form, session) });
         },
         async make(record) {
           keepers.set(call, (tx, reply) => {
             const whole = toBinary(output, create(output, reply));
-            return record(tx, { id: sessionId, secret: Buffer.from(whole).toString('base64') });
+            const secret = showsSession ? '' : Buffer.from(whole).toString('base64');
+            return record(tx, { id: sessionId, secret });
           });
           return spec.impl(request, call);
         },
@@ -174,8 +182,8 @@ export function withReplays<S extends DescService>(
 }
 
 /**
- * Returns the reply of a call, and keeps it where the call has an idempotency key: whole, and sealed, since it may show
- * secrets and what people have answered. Called last in the transaction that has the effect.
+ * Returns the reply of a call, and keeps it where the call has an idempotency key: sealed, since it may show secrets.
+ * Called last in the transaction that has the effect.
  */
 export async function keepReply<T extends MessageInit>(
   tx: Transaction,

@@ -156,8 +156,7 @@ function endProblems(request: UpdateSessionRequest, session: Session, end: numbe
   const { expiresIn, extendBy, expireTime } = request;
   const path = expireTime === undefined ? 'extend_by' : 'expire_time';
   if ([expiresIn, extendBy, expireTime].filter((given) => given !== undefined).length > 1) {
-    const message = 'Expected only one of expires_in, extend_by and expire_time';
-    return [{ path, code: 'custom', message }];
+    return [{ path, code: 'custom', message: 'Expected only one new end of the session' }];
   }
   if (end === undefined || expiresIn !== undefined) return [];
   const now = session.readAt.getTime();

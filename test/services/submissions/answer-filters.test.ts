@@ -195,13 +195,18 @@ describe.each(engines)('a long list on %s', (engine) => {
 
   it('is searched as far as one call may, and says how far that was', async () => {
     const first = await list({ filters: [where('n', 'eq', '1')], includeTotal: true });
-    const second = await list({ filters: [where('n', 'eq', '1')], pageToken: first.nextPageToken });
+    let last = first;
+    const found = numbers(first);
+    // A loaded machine gets less far in the time of a call.
+    for (let calls = 1; last.nextPageToken !== '' && calls < 100; calls += 1) {
+      last = await list({ filters: [where('n', 'eq', '1')], pageToken: last.nextPageToken });
+      found.push(...numbers(last));
+    }
 
-    expect(numbers(first)).toEqual([]);
     expect(first.searchedUntil).toBeDefined();
-    expect(first.totalSize).toBeUndefined();
-    expect(numbers(second)).toEqual([1]);
-    expect([second.searchedUntil, second.nextPageToken]).toEqual([undefined, '']);
+    expect([first.totalSize, first.submissions]).toEqual([undefined, []]);
+    expect(found).toEqual([1]);
+    expect([last.searchedUntil, last.nextPageToken]).toEqual([undefined, '']);
   });
 });
 
