@@ -49,7 +49,7 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
 
     for (let count = 0; count < REST_REQUESTS; count += 1) {
       if (count % Math.ceil(REST_REQUESTS / 10) === 0) heap.push(heapMib());
-      const { method, path, name } = pick(routes, () => (count % routes.length) / routes.length);
+      const { method, path, name, statuses } = pick(routes, () => (count % routes.length) / routes.length);
       // What ends a thing does not get it, or most requests would find nothing there.
       const ends = method === 'DELETE' || path.endsWith('/archive');
       const id = random() < 0.7 && !ends ? idFor(path, ids) : pick(hostileIds, random);
@@ -61,7 +61,12 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
         ...(random() < 0.4 && pick(hostileHeaders, random)),
       };
       const url = `${service.url}${path.replace(/\{\w+\}/, id)}${query}`;
-      const complaint = await send(method, url, headers, body).then(complaintAbout, String);
+      // With an id that ends the path, or adds to it, it is another route.
+      const isRoute = !/^$|[/?#\\]/.test(decodeURIComponentOrNot(id));
+      const complaint = await send(method, url, headers, body).then(
+        (answer) => complaintAbout(answer, isRoute ? statuses : undefined),
+        String,
+      );
       if (complaint) complaints.push(`#${count} ${method} ${path} ${JSON.stringify(headers)}: ${complaint}`);
     }
 
@@ -161,15 +166,25 @@ async function givenOneOfEach(service: TestService): Promise<Ids> {
 /** Every route of the API description, so that a route added later is attacked as well. */
 async function documentedRoutes(
   service: TestService,
-): Promise<{ method: string; path: string; name: string }[]> {
+): Promise<{ method: string; path: string; name: string; statuses: string[] }[]> {
   const { json } = await service.get('/openapi.json');
-  return Object.entries<Record<string, { operationId: string }>>(json.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, { operationId: name }]) => ({
-      method: method.toUpperCase(),
-      path,
-      name,
-    })),
+  return Object.entries<Record<string, { operationId: string; responses: object }>>(json.paths).flatMap(
+    ([path, item]) =>
+      Object.entries(item).map(([method, { operationId: name, responses }]) => ({
+        method: method.toUpperCase(),
+        path,
+        name,
+        statuses: Object.keys(responses),
+      })),
   );
+}
+
+function decodeURIComponentOrNot(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function idFor(path: string, ids: Ids): string {
@@ -284,8 +299,10 @@ function rpcBody(ids: Ids, random: () => number): [string, Buffer] {
 }
 
 /** What is wrong with an answer, or undefined. A page is as good as JSON where pages are served. */
-function complaintAbout({ status, headers, body }: Answer): string | undefined {
+/** `described` are the statuses that the API description has for the route, if it was that. */
+function complaintAbout({ status, headers, body }: Answer, described?: string[]): string | undefined {
   if (status >= 500) return `${status} ${body}`;
+  if (described?.includes(String(status)) === false) return `undocumented ${status}: ${body}`;
   if (status < 400 || headers['content-type']?.startsWith('text/html')) return undefined;
   try {
     const { error } = JSON.parse(body);
