@@ -219,8 +219,10 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 3 });
     expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 0 });
     delivery.notify();
-    const logged = await expectFinished(database, form, 3);
+    const all = await expectFinished(database, form, 3);
 
+    // Without the mails about the webhook.
+    const logged = all.filter(({ delivery: each }) => each.channel === 'webhook');
     expect(logged.map(({ delivery: each }) => each.status)).toEqual(['delivered', 'delivered', 'delivered']);
     const replayed = logged.find(({ delivery: each }) => each.id === one.id);
     expect(replayed?.attempts.map(({ number, status }) => [number, status])).toEqual([

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { MAIL_STOPPED } from '../../src/domain/delivery/notifications.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -115,7 +116,7 @@ describe.each(engines)('mails about a webhook that fails, on %s', (engine) => {
       `select receiver, status, error from deliveries where channel = 'mail' order by receiver`,
     );
     expect(logged).toMatchObject([
-      { receiver: operatorEmail, status: 'failed', error: 'The address wants no more mail.' },
+      { receiver: operatorEmail, status: 'failed', error: MAIL_STOPPED },
       { receiver: 'owner@example.com', status: 'delivered' },
     ]);
   });

@@ -83,7 +83,7 @@ describe.skipIf(noBrowser)('a page of another origin, with the package from its 
   });
 
   it('uploads a file, forgets a draft, and speaks the reader’s language as the service does', async () => {
-    const all = [...fields.slice(0, 1), { id: 'cv', type: 'file', label: 'CV', accept: ['text/plain'] }];
+    const all = [...fields.slice(0, 1), { id: 'cv', type: 'file', label: 'CV', maxBytes: 100 }];
     const { id } = await service.givenPublishedForm({ fields: all });
     const script = `import { createForm, readForm } from 'PACKAGE/form';
       window.begin = async (languages) => {
@@ -120,7 +120,8 @@ describe.skipIf(noBrowser)('a page of another origin, with the package from its 
       const stored = Object.keys(sessionStorage).length;
       await begin();
       return [values, status, stored, form.state.values];`);
-    const refused = await run(`return form.upload('cv', new File(['x'], 'x.png', { type: 'image/png' }))
+    const refused =
+      await run(`return form.upload('cv', new File(['x'.repeat(101)], 'large.txt', { type: 'text/plain' }))
       .then(() => 'taken', ({ name }) => name);`);
     const sent = await run(`form.set('email', 'ada@example.com');
       await form.upload('cv', new File(['Hello'], 'cv.txt', { type: 'text/plain' }));
