@@ -52,7 +52,7 @@ describe.each(engines)('mails to recipients that an owner has added on %s', (eng
     const [notice] = await mailServer.expectMails(1);
 
     expect(notice?.recipients).toEqual(['owner@example.com']);
-    expect(notice?.subject).toContain('Answers wait');
+    expect(notice?.subject).toContain('Confirm your email');
   });
 });
 

@@ -1,10 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import type { DefinitionChangeSchema } from '../../../gen/headlessforms/v1/changes_pb.js';
+import {
+  ChangeKind,
+  Consumer,
+  type DefinitionChangeSchema,
+} from '../../../gen/headlessforms/v1/changes_pb.js';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { changeToMessage } from '../../domain/contracts/change-proto.ts';
+import type {
+  ChangeKind as ChangeKindName,
+  Consumer as ConsumerName,
+} from '../../domain/contracts/change-kinds.ts';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
@@ -233,6 +240,16 @@ export async function withAffected(
       webhookIds: maySee ? naming.map(({ id }) => id) : [],
     };
   });
+}
+
+function changeToMessage(change: DefinitionChange): MessageInitShape<typeof DefinitionChangeSchema> {
+  return {
+    path: change.path,
+    kind: ChangeKind[change.kind.toUpperCase() as Uppercase<ChangeKindName>],
+    breaks: change.breaks.map((name) => Consumer[name.toUpperCase() as Uppercase<ConsumerName>]),
+    backwardCompatible: change.backward,
+    forwardCompatible: change.forward,
+  };
 }
 
 /** How many open sessions ask each field, by the versions that they keep. */

@@ -5,7 +5,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateKeyRequest, KeySchema, KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import { failed, insufficientScope, invalid, notFound } from '../../domain/errors/failure.ts';
-import type { Violation } from '../../domain/errors/violations.ts';
+import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { newId } from '../../domain/ids.ts';
 import { DAY_MS, pageSizes } from '../../domain/limits/limits.ts';
@@ -206,9 +206,9 @@ function scopeProblems(scopes: string[], caller: Pick<Caller, 'scopes'>): Violat
   return scopes.flatMap((scope, index): Violation[] => {
     const path = `scopes[${index}]`;
     if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: oneOf(allScopes, scope) }];
-    if (scopes.indexOf(scope) < index) return [{ path, code: 'custom', message: 'The scope is named twice' }];
+    if (scopes.indexOf(scope) < index) return [custom(path, 'The scope is named twice')];
     if (withinScopes([scope], caller.scopes)) return [];
-    return [{ path, code: 'custom', message: `Your own key lacks the scope ${scope}` }];
+    return [custom(path, `Your own key lacks the scope ${scope}`)];
   });
 }
 
@@ -220,8 +220,7 @@ function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scop
     return [{ path, code: 'invalid_string', message }];
   }
   if (caller.project === DEFAULT_PROJECT && caller.scopes.includes('*')) return [];
-  const message = `Only a * key of the project ${DEFAULT_PROJECT} may name another project`;
-  return [{ path, code: 'custom', message }];
+  return [custom(path, `Only a * key of the project ${DEFAULT_PROJECT} may name another project`)];
 }
 
 /** A key as replies have it, without its text. */

@@ -5,6 +5,7 @@ import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
 import { currentAnswersOf, originsOf, verified } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
+import { custom } from '../../domain/errors/violations.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
@@ -253,9 +254,7 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
     case 'respondent_known':
       throw alreadyAnswered();
     case 'upload_taken':
-      throw invalid([
-        { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },
-      ]);
+      throw invalid([custom('answers', 'A file has just been used by another submission')]);
     default:
       return written satisfies never;
   }

@@ -1,6 +1,6 @@
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import type { Violation } from '../../domain/errors/violations.ts';
+import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { isObject, type Json, type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
@@ -27,9 +27,9 @@ export async function claimUploads(
   const uploadIds = new Set<string>();
   for (const { id, fieldId, path } of claims) {
     if (uploads.get(id)?.fieldId !== fieldId) {
-      violations.push(refused(path, 'There is no such upload for this field'));
+      violations.push(custom(path, 'There is no such upload for this field'));
     } else if (uploadIds.has(id)) {
-      violations.push(refused(path, 'This upload is named twice'));
+      violations.push(custom(path, 'This upload is named twice'));
     }
     uploadIds.add(id);
   }
@@ -112,10 +112,6 @@ function fileAnswer(upload: Upload, baseUrl: string): JsonObject {
 
 function uploadIdOf(file: Json | undefined): string | undefined {
   return isObject(file) && typeof file.upload_id === 'string' ? file.upload_id : undefined;
-}
-
-function refused(path: string, message: string): Violation {
-  return { path, code: 'custom', message };
 }
 
 /** The version of a form that the answers are for. */

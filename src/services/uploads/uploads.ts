@@ -9,7 +9,7 @@ import type {
   UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
-import type { Violation } from '../../domain/errors/violations.ts';
+import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
@@ -96,7 +96,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
     await target.room?.add(part.content.length);
     await file.write(part.content);
   }
-  if (target === undefined) throw invalid([refused('', 'Expected a form or a session')]);
+  if (target === undefined) throw invalid([custom('', 'Expected a form or a session')]);
   field ??= fileField(target, '');
   refuseTooLarge(file.size, field);
 
@@ -173,7 +173,7 @@ async function openTarget(
   const { form } = target;
   refuseIfClosed(form, context.now());
   if (isKeyless(form)) {
-    throw invalid([refused('content', 'Forms made without a key take no files')]);
+    throw invalid([custom('content', 'Forms made without a key take no files')]);
   }
   const stranger = strangerAddress(call, form.projectId);
   if (stranger === undefined) return { ...target, room: undefined };
@@ -186,7 +186,7 @@ function fileField({ version, byHuman }: Target, fieldId: string): FileField {
   const field = version.definition.fields.find(({ id }) => id === fieldId);
   const limits = field && uploadLimits(field);
   if (field && limits && (!byHuman || isShown(field))) return { id: field.id, limits };
-  throw invalid([refused('field_id', 'There is no such file field')]);
+  throw invalid([custom('field_id', 'There is no such file field')]);
 }
 
 /** Ends a file that is too large before the rest of it has come. */
@@ -222,7 +222,7 @@ async function targetOf(
       return { ...(await openSession(context, session)), byHuman: true };
     }
     case undefined:
-      throw invalid([refused('', 'Expected a form or a session')]);
+      throw invalid([custom('', 'Expected a form or a session')]);
     default:
       return target satisfies never;
   }
@@ -231,11 +231,7 @@ async function targetOf(
 function fileProblems({ accept }: UploadLimits, file: FileFacts): Violation[] {
   if (file.size === 0) return [{ path: 'content', code: 'too_small', message: 'The file is empty' }];
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
-  return [refused('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
-}
-
-function refused(path: string, message: string): Violation {
-  return { path, code: 'custom', message };
+  return [custom('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
 }
 
 /** A request, or one of several. */
