@@ -153,8 +153,8 @@ export function withReplays<S extends DescService>(
     const { input, output } = spec.method;
     const showsSession = output.field.session !== undefined;
     const method = (request: Message, call: HandlerContext) => {
+      if (!('idempotencyKey' in request) || request.idempotencyKey === '') return spec.impl(request, call);
       const { key, content, sessionId } = contentOf(context, input, request);
-      if (key === '') return spec.impl(request, call);
       return replayFirst<MessageInit>(context, call, {
         key,
         content,
@@ -201,7 +201,7 @@ const keepers = new WeakMap<HandlerContext, (tx: Transaction, reply: MessageInit
  * secrets, and no digest of these is stored.
  */
 function contentOf({ secretKey }: ServiceContext, schema: DescMessage, request: Message) {
-  const { idempotencyKey = '', ...content } = 'idempotencyKey' in request ? jsonOf(schema, request) : {};
+  const { idempotencyKey = '', ...content } = jsonOf(schema, request);
   const digest = pseudonymOf(secretKey, 'idempotency-request', canonicalJson(content));
   return { key: textOf(idempotencyKey), content: { request: digest }, sessionId: textOf(content.sessionId) };
 }
