@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type Theme, ThemeMode } from '../../gen/headlessforms/v1/definition_pb.js';
 import { MAX_ADDRESS_LENGTH } from '../domain/addresses/email-address.ts';
+import { BLACK, contrast, hex, parseColor, READABLE, type Rgb, textOn, WHITE } from '../domain/text/color.ts';
 import { attributes, Html, html } from '../domain/text/html.ts';
 import type { Page } from '../http/reply.ts';
 import type { Language, Words } from '../text/words.ts';
@@ -72,14 +73,14 @@ export function rootOf(request: IncomingMessage): string {
 
 function scripts(root: string, ofOwner: boolean): Html {
   if (ofOwner)
-    return html`<script type="module" src="${root}${assets.path('pages/browser/copying.js')}"></script>`;
+    return html`<script type="module" src="${root}${assets.path('pages/browser/owner.js')}"></script>`;
   return html`<script type="module" src="${root}${assets.path('pages/browser/page.js')}"></script>
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
 
 function headersOf(
   style: string,
-  { embedOrigins = [], ofOwner, leadsTo = '' }: PageContent,
+  { embedOrigins = [], ofOwner, leadsTo = '', images }: PageContent,
 ): Record<string, string> {
   const hash = createHash('sha256').update(style).digest('base64');
   const frames = embedOrigins.filter(isOrigin);
@@ -88,7 +89,7 @@ function headersOf(
     `style-src 'self'${style === '' ? '' : ` 'sha256-${hash}'`}`,
     "script-src 'self'",
     "connect-src 'self'",
-    'img-src data:',
+    `img-src ${images === true ? "'self' " : ''}data:`,
     // Browsers hold a form's redirect to this too, and an author may send people to any https page.
     `form-action 'self'${ofOwner === true ? '' : ' https:'}${isOrigin(leadsTo) ? ` ${leadsTo}` : ''}`,
     "base-uri 'none'",
@@ -131,6 +132,8 @@ type PageContent = {
   ofOwner?: boolean;
   /** The origin of a site that may be sent to after a post of the page, though it is not of https. */
   leadsTo?: string | undefined;
+  /** Whether it shows pictures of this service. */
+  images?: boolean;
   /** Whether the page needs the script; one of owners needs it to copy. */
   script?: boolean;
 };
@@ -165,28 +168,10 @@ export function logoOf(theme: Theme | undefined): string | undefined {
  * read. Whatever an author picks, the contrast is that of WCAG 2.2 AA.
  */
 export function accentStyle(theme: Theme | undefined): string {
-  const color = parse(theme?.accentColor ?? '');
+  const color = parseColor(theme?.accentColor ?? '');
   if (color === undefined) return '';
   const [light, dark] = [towards(color, BLACK, LIGHT_PAGE), towards(color, WHITE, DARK_PAGE)];
-  return `:root{--accent:${hex(color)};--on-accent:${hex(onTopOf(color))};--accent-text:light-dark(${hex(light)},${hex(dark)})}`;
-}
-
-/** The contrast of two colours by WCAG 2.2, from 1 to 21. */
-export function contrast(one: Rgb, other: Rgb): number {
-  const [low = 0, high = 0] = [luminance(one), luminance(other)].sort((left, right) => left - right);
-  return (high + 0.05) / (low + 0.05);
-}
-
-/** `#rrggbb` as three numbers from 0 to 255; undefined if it is anything else. */
-export function parse(color: string): Rgb | undefined {
-  const found = /^#([\da-f]{2})([\da-f]{2})([\da-f]{2})$/i.exec(color);
-  if (found === null) return undefined;
-  const [red = 0, green = 0, blue = 0] = found.slice(1).map((part) => Number.parseInt(part, 16));
-  return [red, green, blue];
-}
-
-function onTopOf(accent: Rgb): Rgb {
-  return contrast(accent, WHITE) >= READABLE ? WHITE : BLACK;
+  return `:root{--accent:${hex(color)};--on-accent:${hex(textOn(color))};--accent-text:light-dark(${hex(light)},${hex(dark)})}`;
 }
 
 function towards(color: Rgb, goal: Rgb, page: Rgb): Rgb {
@@ -198,29 +183,9 @@ function towards(color: Rgb, goal: Rgb, page: Rgb): Rgb {
   return contrast(moved, page) < READABLE ? goal : moved;
 }
 
-function luminance(color: Rgb): number {
-  const [red = 0, green = 0, blue = 0] = color.map((part) => {
-    const share = part / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
-function hex(color: Rgb): string {
-  return `#${color.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
-}
-
-/** The contrast that WCAG 2.2 AA asks of text. */
-const READABLE = 4.5;
-
 /** How far a colour is moved at a time. */
 const STEP = 0.04;
-
-const BLACK: Rgb = [0, 0, 0];
-const WHITE: Rgb = [255, 255, 255];
 
 /** The darkest background of the light page, and the lightest one of the dark page, in style.css. */
 export const LIGHT_PAGE: Rgb = [0xf4, 0xf5, 0xf7];
 export const DARK_PAGE: Rgb = [0x1c, 0x1f, 0x26];
-
-type Rgb = [red: number, green: number, blue: number];

@@ -44,7 +44,7 @@ describe.each(engines)('mails on %s', (engine) => {
     const [logged] = await expectFinished(database, form, 1);
 
     expect(mail?.recipients).toEqual(['owner@example.com']);
-    expect(mail?.subject).toBe('New response: Contact');
+    expect(mail?.subject).toBe('Contact: Ada <b>&');
     expect(mail?.replyTo).toEqual([{ name: '', address: 'ada@example.com' }]);
     expect(mail?.from).toEqual({ name: 'Contact', address: 'forms@example.com' });
     expect(mail?.messageId).toBe(`<${logged?.delivery.id}@example.com>`);
@@ -134,8 +134,23 @@ describe.each(engines)('mails on %s', (engine) => {
     const subjects = mailServer.mails.map(({ recipients, subject }) => [recipients.join(), subject]);
     expect(Object.fromEntries(subjects)).toEqual({
       'a@example.com': 'Confirm that you want responses: Contact',
-      'b@example.com': 'New response: Contact',
+      'b@example.com': 'Contact: Ada',
     });
+  });
+
+  it('has the accent of the form', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const theme = { ...plainDefinition.settings.theme, accentColor: '#b00020' };
+    const form = await givenForm(database, {
+      definition: { ...plainDefinition, settings: { ...plainDefinition.settings, theme } },
+    });
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    expect(mail?.html).toContain('background:#b00020;color:#ffffff');
   });
 
   it('says to each reader who gets it and why, in the form’s language', async () => {
@@ -168,7 +183,7 @@ describe.each(engines)('mails on %s', (engine) => {
         expect(text).toMatch(/^Eingegangen am .* UTC\.\n/);
       }
     }
-    expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Neue Antwort: Contact']));
+    expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Contact: Ada', 'Contact: Bob']));
     expect(mails.flatMap(({ replyTo = [] }) => replyTo.map(({ address }) => address))).toEqual(
       Array.from({ length: 3 }, () => 'bob@example.com'),
     );
@@ -487,7 +502,7 @@ it('writes mails to files that only their owner reads, and names neither address
   expect(readFileSync(file, 'utf8')).toContain('To: owner@example.com');
   expect([mailDir, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600]);
   expect(lines.join()).toContain(file);
-  expect(lines.join()).not.toMatch(/owner@example\.com|New response/);
+  expect(lines.join()).not.toMatch(/owner@example\.com|Contact:/);
 });
 
 /** A recipient that the form's owner has added and that has confirmed. */

@@ -107,7 +107,7 @@ it.each(engines)('does not wait beyond its grace for a mail server that stalls, 
   await using _later = startDelivery(database, { settings });
   const [mail] = await mailServer.expectMails(1);
   const [delivered] = await expectFinished(database, form, 1);
-  expect(mail?.subject).toBe('New response: Contact');
+  expect(mail?.subject).toBe('Contact: Ada');
   expect(delivered?.delivery).toMatchObject({ status: 'delivered', attemptCount: 1 });
   expect(mailServer.mails).toHaveLength(1);
 });

@@ -30,6 +30,24 @@ function mailOf(given: Given = {}) {
 }
 
 describe('the mail to an owner', () => {
+  it('names who answered in its subject, in one line, and nobody before the owner has confirmed', () => {
+    const fields = [
+      { id: 'topic', type: 'text' },
+      { id: 'email', type: 'email' },
+      { id: 'who', type: 'text', label: 'Your name' },
+    ];
+    const definition = { name: 'Cake orders' };
+    const subjectOf = (answers: object, reader: Reader = 'owner') =>
+      mailOf({ fields, definition, answers, reader }).subject;
+    const email = 'ada@example.com';
+
+    expect(subjectOf({ topic: 'Cake', email, who: 'Ada Lovelace' })).toBe('Cake orders: Ada Lovelace');
+    expect(subjectOf({ who: 'Ada\r\nBcc: eve@example.com' })).toBe('Cake orders: Ada Bcc: eve@example.com');
+    expect(subjectOf({ topic: 'Cake', email })).toBe(`Cake orders: ${email}`);
+    expect(subjectOf({ topic: 'Cake' })).toBe('New response: Cake orders');
+    expect(subjectOf({ who: 'Ada' }, 'unconfirmed')).toBe('New response: Cake orders');
+  });
+
   it('says of each answer where it comes from', () => {
     const provenance = { name: { by: 'human' }, city: { by: 'api' }, plan: { by: 'prefill' } };
     const mail = mailOf({ provenance });

@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ThemeSchema } from '../../gen/headlessforms/v1/definition_pb.js';
-import { accentStyle, contrast, DARK_PAGE, LIGHT_PAGE, logoOf, parse } from '../../src/pages/layout.ts';
+import { contrast, parseColor as parse } from '../../src/domain/text/color.ts';
+import { accentStyle, DARK_PAGE, LIGHT_PAGE, logoOf } from '../../src/pages/layout.ts';
 
 describe('the accent colour', () => {
   const colors = [

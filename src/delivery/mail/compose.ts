@@ -63,7 +63,8 @@ export async function composeMail(
   const form = await findAnyForm(database, formId);
   if (form === null) return null;
   const definition = (await findVersion(database, form.currentVersionId ?? ''))?.definition;
-  const inLanguage = { ...context, language: chooseLanguage(definition?.settings.locale) };
+  const { locale, theme } = definition?.settings ?? {};
+  const inLanguage = { ...context, language: chooseLanguage(locale), accentColor: theme?.accentColor };
   switch (kind) {
     case 'notice': {
       const waiting = (await findFormState(database, formId))?.accepted ?? 0;
@@ -180,8 +181,15 @@ async function writeAboutSubmission(
         );
   if (recipient === undefined) return null;
   const { to, reader } = recipient;
-  const { locale } = definition.settings;
-  const named = { ...context, to, language: chooseLanguage(locale), senderName: definition.name };
+  const { locale, theme } = definition.settings;
+  const { accentColor } = theme;
+  const named = {
+    ...context,
+    to,
+    language: chooseLanguage(locale),
+    senderName: definition.name,
+    accentColor,
+  };
   const { ownerEpoch } = form;
   const confirmation = reader === 'unconfirmed' ? await confirmationButton(options, named) : undefined;
   const about = { delivery, reader, ownerEpoch, now: now(), confirmation };

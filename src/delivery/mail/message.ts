@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { mailLinkToken, mailLinkUrl } from '../../domain/links.ts';
 import type { SecretKey } from '../../domain/secrets/secret-key.ts';
+import { hex, parseColor, type Rgb, textOn } from '../../domain/text/color.ts';
 import { Html, html } from '../../domain/text/html.ts';
 import { oneLine, withoutLinks } from '../../text/untrusted.ts';
 import type { Language } from '../../text/words.ts';
@@ -31,6 +32,7 @@ export function writeMail(context: MailContext, content: MailContent): MailMessa
   const body = {
     ...rest,
     language,
+    accent: parseColor(context.accentColor ?? '') ?? BLUE,
     title: oneLine(rest.title),
     footer: rest.footer.map((line) => oneLine(line, MAX_FOOTER_CHARS)),
     stopUrl: mailLinkUrl(baseUrl, stopToken),
@@ -73,7 +75,16 @@ function withColon(label: string): string {
   return /[?!:？！：؟…]$/u.test(label) ? label : `${label}:`;
 }
 
-function htmlOf({ language, title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
+function htmlOf({
+  language,
+  accent,
+  title,
+  paragraphs,
+  rows = [],
+  button,
+  footer,
+  stopUrl,
+}: MailBody): string {
   const { tag, direction, mail } = language;
   return html`<!doctype html>
 <html lang="${tag}" dir="${direction}">
@@ -86,7 +97,7 @@ function htmlOf({ language, title, paragraphs, rows = [], button, footer, stopUr
 <h1 style="${styles.title}">${title}</h1>
 ${paragraphs.map((text) => html`<p style="${styles.text}">${text}</p>`)}
 ${rows.length > 0 && html`<table role="presentation" width="100%" cellspacing="0" cellpadding="0" style="${styles.rows}">${rows.map((row) => rowOf(row, direction))}</table>`}
-${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}" style="${styles.button}">${button.label}</a></p>`}
+${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}" style="${styles.button};background:${hex(accent)};color:${hex(textOn(accent))}">${button.label}</a></p>`}
 <p class="muted" style="${styles.footer}">${footer.map((line) => html`${line}<br>`)}
 <a class="muted" href="${stopUrl}" style="color:#5b6270">${mail.stop}</a></p>
 </div>
@@ -98,7 +109,7 @@ ${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}"
 function rowOf({ label, text, note, links }: MailRow, direction: 'ltr' | 'rtl'): Html {
   const align = `text-align:${direction === 'rtl' ? 'right' : 'left'}`;
   const answer =
-    links?.map(({ name, url }) => html`<a href="${url}" style="color:#1a56db">${name}</a><br>`) ?? text;
+    links?.map(({ name, url }) => html`<a href="${url}" style="color:${hex(BLUE)}">${name}</a><br>`) ?? text;
   return html`<tr><td class="row" style="${styles.row}">
 <div class="muted" dir="auto" style="${styles.label};${align}">${label}${note !== undefined && html` <span style="font-weight:400">(${note})</span>`}</div>
 <div dir="auto" style="${styles.answer};${align}">${answer}</div></td></tr>
@@ -120,8 +131,7 @@ const styles = {
   row: 'padding:10px 0;border-top:1px solid #dfe2e7',
   label: 'font-size:14px;font-weight:600;color:#5b6270',
   answer: 'white-space:pre-wrap;overflow-wrap:anywhere',
-  button:
-    'display:inline-block;padding:10px 18px;background:#1a56db;color:#ffffff;text-decoration:none;border-radius:6px',
+  button: 'display:inline-block;padding:10px 18px;text-decoration:none;border-radius:6px',
   footer: 'margin:32px 0 0;padding:16px 0 0;border-top:1px solid #dfe2e7;font-size:13px;color:#5b6270',
 };
 
@@ -144,6 +154,8 @@ export type MailContext = {
   language: Language;
   /** The name beside the sender's address: the form's. */
   senderName?: string;
+  /** The form's, `#rrggbb`; absent: that of the pages. */
+  accentColor?: string | undefined;
 };
 
 /** What a mail says. All of it is plain text. */
@@ -161,4 +173,11 @@ export type MailContent = {
 /** An answer. `note` says something about it, such as where it comes from; `links` stand in place of the text. */
 export type MailRow = { label: string; text: string; note?: string; links?: { name: string; url: string }[] };
 
-type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string; language: Language };
+type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & {
+  stopUrl: string;
+  language: Language;
+  accent: Rgb;
+};
+
+/** The accent of the pages that have none of their own, as in style.css. */
+const BLUE: Rgb = [0x2f, 0x4f, 0xd0];

@@ -38,7 +38,7 @@ export function submissionMail(
   const isOwner = reader === 'owner' || reader === 'unconfirmed';
   const open = { label: mail.open, url: submissionUrl(context, submissionId) };
   return writeMail(context, {
-    subject: safe(delivery.subject ?? fill(mail.newSubmission, { form: definition.name })),
+    subject: safe(delivery.subject ?? subjectOf(context, submission, reader)),
     title: safe(definition.name),
     paragraphs: [
       receivedInWords(context, submission),
@@ -56,6 +56,22 @@ export function submissionMail(
     ...(replyTo !== undefined && { replyTo }),
   });
 }
+
+/** The form's name and who answered, where a field says so. One who has not confirmed gets no stranger's words here. */
+function subjectOf({ language }: MailContext, { definition, answers }: AnsweredForm, reader: Reader): string {
+  const texts = new Map(answersInWords(definition, answers).map(({ fieldId, text }) => [fieldId, text]));
+  const given = definition.fields.filter(({ id }) => (texts.get(id) ?? '') !== '');
+  const named =
+    given.find(({ type, id, label }) => type === 'text' && saysName.test(`${id} ${label}`)) ??
+    given.find(({ type }) => type === 'email');
+  if (named === undefined || reader === 'unconfirmed')
+    return fill(language.mail.newSubmission, { form: definition.name });
+  return `${definition.name}: ${texts.get(named.id)?.slice(0, MAX_SUBJECT_NAME)}`;
+}
+
+/** What a field for a person's name is called in the languages of the pages. */
+const saysName = /name|\bnom\b|nombre|\bnome\b|名|姓|اسم/i;
+const MAX_SUBJECT_NAME = 80;
 
 const whys = {
   owner: 'whyOwner',
