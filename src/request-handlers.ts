@@ -66,7 +66,7 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
 
 /** The pages, MCP and the REST interface. */
 function createExpressApp(config: Config, parts: Parts): Express {
-  const { api, secrets: sealer, log } = parts;
+  const { api, secrets: sealer, log, now } = parts;
   const {
     baseUrl,
     hostedUrl,
@@ -94,7 +94,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
     express
       .Router()
       .use(passOnRest)
-      .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate, docs, demo }))
+      .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo }))
       .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
   );
   app.use(createGateway({ ...shared, admit, pages: createFormPostPages(baseUrl) }));

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { ConfirmationState, type FormShare, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { failed } from '../domain/errors/failure.ts';
-import { type Html, html } from '../domain/text/html.ts';
+import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf, undefinedFor } from '../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../http/reply.ts';
 import { withoutLinks } from '../text/untrusted.ts';
@@ -96,7 +96,7 @@ export function renderActivated(activated: Activated, request: IncomingMessage):
 <p>${words.secretText}</p>
 <code>${webhookSecret}</code>`
     }
-${share !== undefined && renderShare(share, words)}
+${share !== undefined && renderShare(share, withoutLinks(formName), words)}
 <p class="actions"><a class="button quiet" href="${rootOf(request)}owner">${words.seeResponses}</a></p>`,
     script: share !== undefined,
   });
@@ -129,31 +129,45 @@ type Activated = {
 };
 
 /**
- * How to reach a published form: its page with a QR code, and snippets for a website. Each can be selected by one
- * click; the script adds buttons that copy it.
+ * How to reach a published form: its link with a QR code, a text to send, and code for a website, one at a time. Each
+ * can be selected by one click; the script adds buttons that copy it.
  */
-export function renderShare(share: FormShare, words: Words): Html {
+export function renderShare(share: FormShare, formName: string, words: Words): Html {
   const { pageUrl, qrSvg } = share;
-  const rows = [
-    [words.sharePage, pageUrl],
-    [words.shareEndpoint, share.submissionsUrl],
+  const qr = `data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}`;
+  const text = fill(words.shareText, { form: formName, url: pageUrl });
+  const codes = [
+    [words.shareEmbed, share.embedSnippet],
     [words.shareHtml, share.htmlSnippet],
     [words.shareFetch, share.fetchSnippet],
-    [words.shareEmbed, share.embedSnippet],
-  ] as const;
+    [words.shareEndpoint, share.submissionsUrl],
+  ].filter((code): code is [string, string] => code[1] !== '');
   return html`<section class="share"><h2>${words.shareTitle}</h2>
-${share.warnings.map((warning) => html`<p class="note" lang="en" dir="ltr">${warning}</p>\n`)}
 ${
   pageUrl !== '' &&
   html`<p><a class="button" href="${pageUrl}">${words.shareOpen}</a></p>
-<img class="qr" alt="${words.shareQr}" width="180" height="180" src="data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}">`
+<h3 id="share-link">${words.sharePage}</h3>
+${snippet('share-link', pageUrl, words)}
+<h3 id="share-text">${words.shareMessage}</h3>
+${snippet('share-text', text, words)}
+<h3>${words.shareQr}</h3>
+<img class="qr" alt="${words.shareQr}" width="180" height="180" src="${qr}">
+<p class="actions"><a class="button quiet" download="qr-code.svg" href="${qr}">${words.shareQrSvg}</a>
+<button class="quiet" type="button" data-png="qr-code.png" hidden>${words.shareQrPng}</button></p>`
 }
-${rows.map(
-  ([title, text], index) =>
-    text !== '' &&
-    html`<h3 id="share.${index}">${title}</h3>
-<div class="snippet"><code tabindex="0" aria-labelledby="share.${index}" role="group">${text}</code>
-<button class="quiet" type="button" data-copy data-copied="${words.copied}" aria-describedby="share.${index}" hidden>${words.copy}</button></div>
+<h3>${words.shareSite}</h3>
+<div class="codes"><fieldset class="tabs"><legend class="sr">${words.shareSite}</legend>${codes.map(
+    ([title], index) =>
+      html`<label><input type="radio" name="code" id="code-${index}"${attributes({ checked: index === 0 })}><span>${title}</span></label>
 `,
-)}</section>`;
+  )}</fieldset>
+${codes.map(([, code], index) => snippet(`code-${index}`, code, words))}</div>
+${share.embedSnippet !== '' && html`<p class="note">${words.embedNote}</p>`}</section>`;
+}
+
+function snippet(name: string, text: string, words: Words): Html {
+  const label = name.startsWith('code') ? { 'aria-label': text.slice(0, 40) } : { 'aria-labelledby': name };
+  return html`<div class="snippet"><code tabindex="0" role="group"${attributes(label)}>${text}</code>
+<button class="quiet" type="button" data-copy data-copied="${words.copied}" hidden>${words.copy}</button></div>
+`;
 }

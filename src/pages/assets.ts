@@ -23,7 +23,7 @@ export function loadAssets(): Assets {
     ['owner.css', minified(read('./owner/owner.css'))],
     [EMBED_PATH, Buffer.from(stripped(read('./browser/embed.ts')))],
     [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],
-    ...[...modules, './browser/docs.ts'].map((module): [string, Buffer] => [
+    ...[...modules, './browser/docs.ts', './browser/owner.ts'].map((module): [string, Buffer] => [
       scriptPath(module),
       Buffer.from(stripped(read(module))),
     ]),
@@ -52,6 +52,7 @@ const modules = [
   './browser/page.ts',
   './browser/inputs.ts',
   './browser/copying.ts',
+  './browser/times.ts',
   './browser/ranking.ts',
   './browser/signatures.ts',
   './browser/saving.ts',

@@ -200,6 +200,12 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(download.suggestedFilename()).toBe('cv.txt');
 
     await page.click('text=Job application');
+    expect(await page.textContent('.count')).toBe('3 responses');
+    const headings = await page.locator('thead th').allTextContents();
+    expect(headings).toEqual(['Received', 'Your name', 'Team', 'Note', 'CV']);
+    await page.click('.tabs >> text=Share');
+    if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
+    await see('share');
     await page.click('text=Insights');
     expect(await page.textContent('main')).toContain('Design');
     await see('charts');
@@ -234,7 +240,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.click('main .actions button');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=CSV')]);
-    expect(file.suggestedFilename()).toMatch(/^form_\w+\.csv$/);
+    expect(file.suggestedFilename()).toMatch(/^job-application-\d{4}-\d\d-\d\d\.csv$/);
 
     await page.click('text=Sign out >> nth=0');
     await page.goto(new URL('/owner', service.url).href);
@@ -288,11 +294,12 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
   it('copy where a form is to be found, by a script that leaves the forms of the page alone', async () => {
     const { id, address } = await givenForm({ answers: 0 });
     const page = await openAs(address, { permissions: ['clipboard-read', 'clipboard-write'] });
-    await page.goto(`${service.url}/owner/forms/${id}/settings`);
+    await page.goto(`${service.url}/owner/forms/${id}/share`);
 
     await page.click('button[data-copy]');
     await page.locator('button', { hasText: 'Copied' }).waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');
+    await page.click('text=Settings');
     await page.click('text=Stop emails');
     await page.waitForSelector('text=You don’t get emails about this form.');
 

@@ -43,6 +43,7 @@ beforeAll(async () => {
     docs: true,
     demo: true,
     allowPublicCreate: true,
+    now: Date.now,
     log,
   };
   server = createServer(express().use(createHostedPages(options)));

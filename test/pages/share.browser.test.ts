@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import PostalMime from 'postal-mime';
 import decodeQR from 'qr/decode.js';
@@ -89,11 +90,21 @@ describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, 
     const copied = await page.evaluate('navigator.clipboard.readText()');
     const scanned = await scan(page);
     const problems = await browser.audit(page);
+    const code = () => page.locator('.codes .snippet:visible code').allTextContents();
+    const first = await code();
+    await page.check('text=Submission endpoint');
+    const second = await code();
+    const [svg] = await Promise.all([page.waitForEvent('download'), page.click('text=Save QR code (SVG)')]);
+    const [png] = await Promise.all([page.waitForEvent('download'), page.click('text=Save QR code (PNG)')]);
     await page.click('a.button');
     await page.waitForSelector('[name=email]');
 
     expect([copied, scanned, page.url()]).toEqual([pageUrl, pageUrl, pageUrl]);
     expect(problems).toEqual([]);
+    expect(first).toEqual([expect.stringContaining('/embed.js')]);
+    expect(second).toEqual([`${own}/api/forms/${draft.id}/submissions`]);
+    expect(await readFile(await svg.path(), 'utf8')).toMatch(/^<svg /);
+    expect((await readFile(await png.path())).subarray(1, 4).toString()).toBe('PNG');
   });
 
   it('shows them without script, to be selected by a click, on a phone in the dark', async () => {

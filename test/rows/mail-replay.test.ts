@@ -116,7 +116,7 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
 
     expect(shown).toContain('Send again');
     expect([others.status, sent.status, refused.status]).toEqual([404, 303, 404]);
-    expect(sent.headers.get('location')).toBe(`../../..${path}`);
+    expect(sent.headers.get('location')).toBe(`../../..${path}#done`);
     expect(await page(next)).not.toContain('Send again');
     expect(mailServer.mails).toHaveLength(1);
   });

@@ -1568,6 +1568,14 @@ export declare type ExportOwnedSubmissionsRequest = Message<"headlessforms.v1.Ex
    * @generated from field: headlessforms.v1.ExportFormat format = 2;
    */
   format: ExportFormat;
+
+  /**
+   * For people to read a CSV file: headings are the labels of the form as it is now, and values the texts of options.
+   * Unset: ids and values, as programs read them.
+   *
+   * @generated from field: headlessforms.v1.CsvForPeople people = 3;
+   */
+  people?: CsvForPeople | undefined;
 };
 
 /**
@@ -1575,6 +1583,47 @@ export declare type ExportOwnedSubmissionsRequest = Message<"headlessforms.v1.Ex
  * Use `create(ExportOwnedSubmissionsRequestSchema)` to create a new message.
  */
 export declare const ExportOwnedSubmissionsRequestSchema: GenMessage<ExportOwnedSubmissionsRequest>;
+
+/**
+ * How a CSV file for people is written.
+ *
+ * @generated from message headlessforms.v1.CsvForPeople
+ */
+export declare type CsvForPeople = Message<"headlessforms.v1.CsvForPeople"> & {
+  /**
+   * Required. What parts cells: `,` or `;`. With `;`, numbers have a decimal comma.
+   *
+   * @generated from field: string delimiter = 1;
+   */
+  delimiter: string;
+
+  /**
+   * The language of numbers and dates, a BCP 47 tag.
+   *
+   * @generated from field: string language = 2;
+   */
+  language: string;
+
+  /**
+   * The heading of the column that says when a response was received, in UTC.
+   *
+   * @generated from field: string received = 3;
+   */
+  received: string;
+
+  /**
+   * The heading of the column with the id of the submission.
+   *
+   * @generated from field: string reference = 4;
+   */
+  reference: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.CsvForPeople.
+ * Use `create(CsvForPeopleSchema)` to create a new message.
+ */
+export declare const CsvForPeopleSchema: GenMessage<CsvForPeople>;
 
 /**
  * One of the response messages for `ExportOwnedSubmissions`.

@@ -1,3 +1,6 @@
+/** The side of a QR code as a picture: enough for print. */
+const PIXELS = 1024;
+
 /** Shows the buttons that copy what stands before them; browsers let only secure pages do so. */
 for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) {
   if (!window.isSecureContext) break;
@@ -5,6 +8,21 @@ for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-c
   button.onclick = async () => {
     await navigator.clipboard.writeText(button.previousElementSibling?.textContent ?? '');
     button.textContent = button.getAttribute('data-copied');
+  };
+}
+
+/** Shows the button that saves the QR code as a picture of pixels, for programs that take no other. */
+for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-png]')) {
+  const code = document.querySelector<HTMLImageElement>('img.qr');
+  if (code === null) break;
+  button.hidden = false;
+  button.onclick = () => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: PIXELS, height: PIXELS });
+    canvas.getContext('2d')?.drawImage(code, 0, 0, PIXELS, PIXELS);
+    const link = document.createElement('a');
+    link.download = button.getAttribute('data-png') ?? '';
+    link.href = canvas.toDataURL('image/png');
+    link.click();
   };
 }
 

@@ -1,6 +1,5 @@
 import { evaluate } from '../../domain/conditions/condition.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
-import { momentInWords } from '../../text/quantities.ts';
 
 /**
  * Follows what a person types: a field that is corrected is no longer shown as wrong, and one that takes only so many
@@ -48,14 +47,6 @@ function showLeft(hint: Element, length: number): void {
 }
 
 const ANNOUNCED = 20;
-
-/** Shows the times that the page names in the person's own time zone. */
-export function showLocalTimes(root: Element): void {
-  for (const time of root.querySelectorAll('time')) {
-    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-    time.textContent = momentInWords(new Date(time.dateTime), document.documentElement.lang, timeZone);
-  }
-}
 
 /** Shows the times of inputs in the person's own time zone, and names it. */
 export function showLocalZones(root: Element, words: (name: string) => string): void {

@@ -4,13 +4,13 @@ import {
   followConditions,
   followTyping,
   instantOf,
-  showLocalTimes,
   showLocalZones,
   shownFields,
 } from './inputs.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
+import { showLocalTimes } from './times.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
 
 /**

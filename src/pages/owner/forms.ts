@@ -5,7 +5,7 @@ import { type Html, html } from '../../domain/text/html.ts';
 import { undefinedFor } from '../../http/errors.ts';
 import { present } from '../../http/shape.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
-import { fill, type Language } from '../../text/words.ts';
+import { fill, fillCount, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf } from './handler.ts';
 import { banner, buttonForm } from './layout.ts';
@@ -102,12 +102,17 @@ function formOf(form: OwnedForm, { root, csrf, language }: View): Html {
 ${buttonForm({ action: `${root}owner/forms/${form.id}/confirm`, csrf, label: owner.confirmButton })}`;
   }
   return html`<h2><a href="${root}owner/forms/${form.id}">${form.name}</a> ${status}</h2>
-<p class="note">${owner.answers}: ${form.acceptedCount}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
+<p class="note">${countOf(form.acceptedCount, language)}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
 ${form.availability !== FormAvailability.OPEN && openingOf(form, language, { base: `${root}owner/forms/${form.id}`, csrf, more: fromList })}`;
 }
 
 /** The list answers what was done in it. */
 const fromList = html`<input type="hidden" name="from-list" value="yes">`;
+
+/** How many responses there are, in words. */
+export function countOf(count: number, { owner, tag }: Language): string {
+  return fillCount(owner.responsesOne, owner.responses, count, tag);
+}
 
 /** `base` is the relative address of the form's pages. */
 type Place = { base: string; csrf: string; more?: Html };
@@ -131,9 +136,10 @@ export async function formIn({ request, response, call }: OwnerExchange): Promis
 export function formHead(form: OwnedForm, here: FormPage, request: Request, language: Language): Html {
   const { owner } = language;
   const base = formUrl(request, form);
-  const pages: [FormPage, string, string][] = [
+  const pages: (readonly [FormPage, string, string])[] = [
     ['answers', owner.answers, base],
     ['charts', owner.charts, `${base}/charts`],
+    ...(form.share === undefined ? [] : [['share', owner.share, `${base}/share`] as const]),
     ['settings', owner.settings, `${base}/settings`],
   ];
   return html`<h1>${form.name} <span class="tag">${statusOf(form, language)}</span></h1>
@@ -153,4 +159,4 @@ export function formUrl(request: Request, { id }: OwnedForm): string {
   return `${rootOf(request)}owner/forms/${id}`;
 }
 
-type FormPage = 'answers' | 'charts' | 'settings';
+type FormPage = 'answers' | 'charts' | 'share' | 'settings';

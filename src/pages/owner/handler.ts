@@ -63,7 +63,8 @@ export function openPage(options: OwnerPageOptions, handle: HandleOpen): Request
     const inputs = isPost ? await readForm(request, noFiles) : new Map();
     const language = languageOf(request);
     const cookies = new OwnerCookies(request, response, options.baseUrl);
-    const content = await handle({ request, response, call, language, inputs, cookies });
+    const { now } = options;
+    const content = await handle({ request, response, call, language, inputs, cookies, now });
     if (content === undefined) return;
     await sendPage(request, response, content.status ?? 200, renderOwnerPage(request, language, content));
   });
@@ -85,6 +86,8 @@ type OpenExchange = {
   language: Language;
   inputs: FormInputs;
   cookies: OwnerCookies;
+  /** Milliseconds. */
+  now: () => number;
 };
 
 /** One request of an owner who is signed in. */
@@ -103,7 +106,7 @@ export type HandleOpen = (exchange: OpenExchange) => Promise<OwnerContent | unde
 export type HandleOwner = (exchange: OwnerExchange) => Promise<OwnerContent | undefined>;
 
 /** `baseUrl` is the public address of the service, without a slash at the end. */
-export type OwnerPageOptions = PageOptions & { baseUrl: string };
+export type OwnerPageOptions = PageOptions & { baseUrl: string; now: () => number };
 
 /** Leads to the page that says what a post has done, where it says so. */
 export function answerAt(

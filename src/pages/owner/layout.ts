@@ -9,7 +9,7 @@ import { CSRF_INPUT } from './session.ts';
 export function renderOwnerPage(
   request: Request,
   language: Language,
-  { title, body, signedIn, copies }: OwnerContent & { signedIn?: SignedIn },
+  { title, body, signedIn, script, images }: OwnerContent & { signedIn?: SignedIn },
 ): Page {
   const { owner } = language;
   const root = rootOf(request);
@@ -26,7 +26,8 @@ export function renderOwnerPage(
     root,
     title,
     ofOwner: true,
-    script: copies === true,
+    script: script === true,
+    images: images === true,
     body: html`${head}
 ${body}`,
   });
@@ -82,14 +83,30 @@ export function csrfInput(csrf: string): Html {
 }
 
 /** A form that is one button. `name` is what assistive technology calls it, where its label is short. */
-export function buttonForm({ action, csrf, label, name, quiet = false, more }: ButtonForm): Html {
-  const button = attributes({ class: quiet && 'quiet', 'aria-label': name });
+export function buttonForm({
+  action,
+  csrf,
+  label,
+  name,
+  quiet = false,
+  danger = false,
+  more,
+}: ButtonForm): Html {
+  const button = attributes({ class: (danger && 'danger') || (quiet && 'quiet'), 'aria-label': name });
   return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${more}<button${button}>${label}</button></form>`;
 }
 
-/** A table that scrolls where it is wider than the page. `name` says what it shows. */
-export function dataTable(name: string, columns: readonly Content[], rows: readonly Html[]): Html {
-  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table>
+/**
+ * A table that scrolls where it is wider than the page. `name` says what it shows. With `cards` each row is a card
+ * where the page is narrow.
+ */
+export function dataTable(
+  name: string,
+  columns: readonly Content[],
+  rows: readonly Html[],
+  cards = false,
+): Html {
+  return html`<div class="${cards ? 'scroll cards' : 'scroll'}" role="region" aria-label="${name}" tabindex="0"><table>
 <thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody>${rows}</tbody>
 </table></div>`;
@@ -101,6 +118,8 @@ type ButtonForm = {
   label: string;
   name?: string;
   quiet?: boolean;
+  /** Whether it takes away what can't be brought back. */
+  danger?: boolean;
   more?: Content;
 };
 
@@ -115,8 +134,10 @@ export type OwnerContent = {
   body: Html;
   /** 200 if absent. */
   status?: number;
-  /** Whether there is something to copy. */
-  copies?: boolean;
+  /** Whether there is something to copy, or a time to show in the reader's zone. */
+  script?: boolean;
+  /** Whether it shows pictures that were uploaded. */
+  images?: boolean;
   /** Whether the owner has just signed out. */
   signedOut?: boolean;
 };

@@ -13,6 +13,7 @@ import {
   setMails,
   showSettings,
 } from './settings.ts';
+import { showShare } from './share.ts';
 import { askForLink, endSession, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendMailAgain, sendOwnedFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
@@ -45,6 +46,7 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   serve('/owner/forms/:id/export', { post: page(exportSubmissions) });
   serve('/owner/forms/:id/confirm', { post: page(confirmForm) });
   serve('/owner/forms/:id/charts', { get: page(showCharts) });
+  serve('/owner/forms/:id/share', { get: page(showShare) });
   serve('/owner/forms/:id/settings', { get: page(showSettings) });
   serve('/owner/forms/:id/close', { post: page(closeForm) });
   serve('/owner/forms/:id/reopen', { post: page(reopenForm) });

@@ -3,7 +3,6 @@ import { type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
 import { fill, type Language } from '../../text/words.ts';
-import { renderShare } from '../activation.ts';
 import { emailField, rootOf } from '../layout.ts';
 import { formHead, formIn, formUrl, openingOf } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
@@ -22,7 +21,6 @@ async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise
   const done = exchange.cookies.takeDone();
   const view = { here: formUrl(request, form), csrf, language, address, problem, done };
   const body = html`${formHead(form, 'settings', request, language)}
-${form.share !== undefined && renderShare(form.share, language.words)}
 <h2>${language.owner.takesAnswers}</h2>
 ${banner(done, ['doneClosed', 'doneReopened'], language)}
 ${openingOf(form, language, { base: view.here, csrf })}
@@ -30,7 +28,7 @@ ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
 ${handOverOf(form, view)}`;
   const title = `${language.owner.settings}: ${form.name}`;
-  return { title, body, copies: form.share !== undefined, status: problem === undefined ? 200 : 422 };
+  return { title, body, status: problem === undefined ? 200 : 422 };
 }
 
 /** Closes a form. */

@@ -40,8 +40,8 @@ ${read.files.length > 0 && filesOf(read.files, base, language)}
 <h2>${owner.deliveries}</h2>
 ${banner(cookies.takeDone(), ['doneSentAgain'], language)}
 ${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
-<div class="actions"><a class="button quiet" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></div>`;
-  return { title, body };
+<p class="actions"><a class="danger" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></p>`;
+  return { title, body, images: true };
 };
 
 /** Who answered, where that is known for certain. */
@@ -57,7 +57,7 @@ export const askToDelete: HandleOwner = async ({ request, call, language, csrf }
   const here = `${rootOf(request)}owner/submissions/${submission.id}`;
   const body = html`<h1>${title}</h1>
 <p class="lead">${titleOf(submission, language)}. ${deleteText}</p>
-<div class="actions">${buttonForm({ action: `${here}/delete`, csrf, label: deleteButton })}<a href="${here}">${keep}</a></div>`;
+<div class="actions">${buttonForm({ action: `${here}/delete`, csrf, label: deleteButton, danger: true })}<a href="${here}">${keep}</a></div>`;
   return { title, body };
 };
 
@@ -113,21 +113,25 @@ function answersOf({ submission }: GetOwnedSubmissionResponse, language: Languag
   )}</dl>`;
 }
 
-function originOf({ by, keyId }: AnswerOrigin, { owner }: Language): string {
+function originOf({ by, keyId }: AnswerOrigin, { owner, words }: Language): string {
   if (by === AnswerChannel.HUMAN) return owner.byPerson;
   if (by === AnswerChannel.PREFILL) return owner.byPrefill;
   if (by === AnswerChannel.DEFAULT) return owner.byDefault;
+  if (by === AnswerChannel.MCP_USER) return words.answeredByMcpUser;
   return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
 }
 
 function filesOf(files: Upload[], base: string, language: Language): Html {
   return html`<h2>${language.owner.files}</h2>
 <ul class="files">${files.map(
-    ({ id, filename, size }) =>
-      html`<li><a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
+    ({ id, filename, size, contentType }) =>
+      html`<li>${isPicture.test(contentType) && html`<img class="preview" src="${base}/files/${id}" alt="${filename}" loading="lazy">`}<a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
 `,
   )}</ul>`;
 }
+
+/** What a browser shows without running anything of it. */
+const isPicture = /^image\/(?:png|jpeg|gif|webp)$/;
 
 function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay): Html {
   const { owner } = language;

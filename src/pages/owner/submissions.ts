@@ -1,7 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { type FormDefinition, FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
 import {
+  type CsvForPeopleSchema,
   type OwnedForm,
   type OwnedSubmission,
   type OwnedSubmissionFilterSchema,
@@ -14,10 +15,10 @@ import { undefinedFor } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
 import { sendMessages } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
-import { inDigits, timeInWords } from '../../text/quantities.ts';
+import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { formHead, formIn, formUrl } from './forms.ts';
+import { countOf, formHead, formIn, formUrl } from './forms.ts';
 import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { banner, csrfInput, dataTable, type OwnerContent } from './layout.ts';
 
@@ -59,19 +60,41 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
 };
 
 /** Sends all accepted answers of a form as a file. */
-export const exportSubmissions: HandleOwner = async ({ request, response, receive, inputs }) => {
+export const exportSubmissions: HandleOwner = async (exchange) => {
+  const { response, receive, inputs, language, now } = exchange;
   const isCsv = lastOf(inputs, 'format') !== 'ndjson';
-  const formId = idIn(request);
+  const form = await formIn(exchange);
+  if (form === undefined) return undefined;
   const file = receive(rpcs.exportOwnedSubmissions, {
-    formId,
-    format: isCsv ? ExportFormat.CSV : ExportFormat.NDJSON,
+    formId: form.id,
+    ...(isCsv ? { format: ExportFormat.CSV, people: forPeople(language) } : { format: ExportFormat.NDJSON }),
   });
   const first = await file.next();
-  response.attachment(`${formId}.${isCsv ? 'csv' : 'ndjson'}`);
+  response.attachment(`${fileNameOf(form, now())}.${isCsv ? 'csv' : 'ndjson'}`);
   response.setHeader('content-type', isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson');
   await sendMessages(response, first, file, ({ data }) => data);
   return undefined;
 };
+
+/** Spreadsheets of languages with a decimal comma part cells by semicolons. */
+function forPeople({ owner, tag }: Language): MessageInitShape<typeof CsvForPeopleSchema> {
+  const hasComma = new Intl.NumberFormat(tag).format(1.5).includes(',');
+  return {
+    delimiter: hasComma ? ';' : ',',
+    language: tag,
+    received: `${owner.received} (UTC)`,
+    reference: owner.answerId,
+  };
+}
+
+/** Such as `cake-orders-2026-11-23`. */
+function fileNameOf({ name }: OwnedForm, now: number): string {
+  const words = name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ['responses'];
+  const day = new Date(now).toISOString().slice(0, 10);
+  return `${words.join('-').slice(0, MAX_FILE_NAME)}-${day}`;
+}
+
+const MAX_FILE_NAME = 60;
 
 function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: Shown): OwnerContent {
   const { form, filter, submissions, nextPageToken, searched, problem } = shown;
@@ -88,11 +111,17 @@ function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: S
   const body = html`${formHead(form, 'answers', request, language)}
 ${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted'], language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
-${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>` : tableOf(form, submissions, base, language)}
+${
+  submissions.length === 0
+    ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>`
+    : html`<p class="count">${countOf(filter.spam ? form.spamCount : form.acceptedCount, language)}</p>
+${tableOf(form, submissions, base, language)}`
+}
+${isEmpty(form, filter) && html`<p><a href="${here}/share">${owner.shareNow}</a></p>`}
 ${searched !== undefined && html`<p class="note" role="status">${searchedText(shown, searched, language)}</p>`}
 <div class="actions">${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
 ${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
-  return { title: form.name, body, status: problem === undefined ? 200 : 422 };
+  return { title: form.name, body, script: true, status: problem === undefined ? 200 : 422 };
 }
 
 /** How many were found is known where one page shows them all. */
@@ -116,7 +145,9 @@ function isEmpty({ acceptedCount, spamCount }: OwnedForm, { spam }: Filter): boo
 
 function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, language: Language): Html {
   const { owner } = language;
-  const fields = present<FormDefinition>(form.definition).fields.slice(0, MAX_COLUMNS);
+  const fields = present<FormDefinition>(form.definition)
+    .fields.filter(({ type }) => type !== FormFieldType.STATEMENT)
+    .slice(0, MAX_COLUMNS);
   return dataTable(
     owner.answers,
     [owner.received, ...fields.map(({ id, label }) => label || id)],
@@ -124,10 +155,14 @@ function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, languag
       const { id, createTime } = present(submission);
       const time = timestampDate(present(createTime));
       const byField = new Map(texts.map(({ fieldId, text }) => [fieldId, text]));
-      return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}">${timeInWords(time, language.tag)}</time></a></th>
-${fields.map((field) => html`<td><div class="cut" dir="auto">${byField.get(field.id) ?? ''}</div></td>`)}</tr>
+      return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}" title="${timeInWords(time, language.tag)}">${momentInWords(time, language.tag)}</time></a></th>
+${fields.map(({ id, type, label }) => {
+  const text = byField.get(id) ?? '';
+  return html`<td${attributes({ 'data-label': label || id, class: text === '' ? 'empty' : undefined })}><div class="${isUnbroken.has(type) ? 'cut line' : 'cut'}" dir="auto">${text}</div></td>`;
+})}</tr>
 `;
     }),
+    true,
   );
 }
 
@@ -137,6 +172,9 @@ function exportForm(action: string, csrf: string, { owner }: Language): Html {
 <button class="quiet" name="format" value="csv">${owner.csv}</button>
 <button class="quiet" name="format" value="ndjson">${owner.ndjson}</button></form>`;
 }
+
+/** Addresses are read as one word. */
+const isUnbroken = new Set([FormFieldType.EMAIL, FormFieldType.PHONE]);
 
 /** What fits beside each other; a submission's page shows the others. */
 const MAX_COLUMNS = 8;

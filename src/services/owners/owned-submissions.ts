@@ -81,10 +81,10 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
       return {};
     },
 
-    async *exportOwnedSubmissions({ formId, format }, call) {
+    async *exportOwnedSubmissions({ formId, format, people }, call) {
       const { id, projectId } = await confirmedForm(context, call, formId);
       using _ = downloads.enter(call);
-      yield* exportForm(context, { projectId, formId: id, format }, call);
+      yield* exportForm(context, { projectId, formId: id, format, ...(people && { people }) }, call);
     },
 
     async *getOwnedUpload({ uploadId }, call) {

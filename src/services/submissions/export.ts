@@ -1,12 +1,16 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { stringify } from 'csv-stringify/sync';
+import type { CsvForPeople } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { isEmpty } from '../../domain/conditions/condition.ts';
+import type { Field } from '../../domain/definition/definition.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import { type AskedField, listAskedFields } from '../../store/forms/versions.ts';
+import { type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
@@ -22,7 +26,7 @@ import { personalIn, type SubmissionRow, submissionToJson } from './submission-p
  */
 export async function* exportForm(
   context: ServiceContext,
-  request: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { projectId: string },
+  request: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { projectId: string; people?: CsvForPeople },
   call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
   const { projectId, formId } = request;
@@ -53,15 +57,21 @@ export async function* exportForm(
 
 async function formatterOf(
   context: ServiceContext,
-  { formId, format }: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
+  { formId, format, people }: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { people?: CsvForPeople },
   fields: readonly AskedField[],
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat(fields);
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
-    const form = { id: formId, ownerEpoch: (await findAnyForm(database, formId))?.ownerEpoch ?? 0 };
-    return csvFormat(fields, (uploadId) => fileLink(links, form, uploadId));
+    const stored = await findAnyForm(database, formId);
+    const form = { id: formId, ownerEpoch: stored?.ownerEpoch ?? 0 };
+    const linkOf = (uploadId: string) => fileLink(links, form, uploadId);
+    if (people === undefined) return csvFormat(fields, linkOf);
+    if (!delimiters.test(people.delimiter))
+      throw badParameter('people.delimiter', 'invalid_enum_value', 'Expected , or ;');
+    const version = await findVersion(database, stored?.currentVersionId ?? '');
+    return peopleFormat(fields, linkOf, people, version?.definition.fields ?? []);
   }
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
@@ -105,6 +115,45 @@ export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): Export
     lines: (rows) => write(rows.map((row) => recordOf(row, fields, linkOf))),
   };
 }
+
+/**
+ * The same as people read it: labels and option texts of the fields as they are now. What they have no more is written
+ * as in a file for programs.
+ */
+function peopleFormat(
+  fields: readonly AskedField[],
+  linkOf: LinkOf,
+  { delimiter, language, received, reference }: CsvForPeople,
+  current: readonly Field[],
+): ExportFormatter {
+  const known = new Map(current.map((field) => [field.id, field]));
+  const write = (records: string[][]) =>
+    stringify(records, { delimiter, record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
+  const cell = (answer: unknown, { id, type }: AskedField) => {
+    const field = known.get(id);
+    if (typeof answer === 'number')
+      return delimiter === ';' ? String(answer).replace('.', ',') : String(answer);
+    if (field === undefined || field.type !== type || type === 'file' || isEmpty(answer))
+      return cellOf(type === 'signature' ? textSigned(answer) : answer, linkOf);
+    if (type === 'signature') return cellOf(textSigned(answer), linkOf);
+    return guarded(fieldRules[field.type].inWords(answer, field, language || 'en'));
+  };
+  const head = [received, ...fields.map(({ id }) => known.get(id)?.label || id), reference].map(guarded);
+  return {
+    name: 'csv',
+    head: `\uFEFF${write([head])}`,
+    lines: (rows) =>
+      write(
+        rows.map((row) => [
+          row.createdAt.toISOString().slice(0, 16).replace('T', ' '),
+          ...fields.map((field) => cell(ownValue(row.answers, field.id), field)),
+          row.id,
+        ]),
+      ),
+  };
+}
+
+const delimiters = /^[,;]$/;
 
 /** The head of a field's column: its id, and whether its answers are personal. */
 function headOf({ id, personal }: AskedField): string {

@@ -790,6 +790,36 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await owner.getOwnedForm({ formId })).form?.acceptedCount).toBe(0);
     });
 
+    it.each([',', ';'])('are exported for people, parted by %s', async (delimiter) => {
+      const { formId, owner } = await givenOwner();
+      const submissionId = await givenSubmission(formId, { colour: 'r', note: '=1+1' });
+      const people = { delimiter, language: 'en', received: 'Received', reference: 'Reference' };
+
+      let text = '';
+      for await (const { data } of owner.exportOwnedSubmissions({
+        formId,
+        format: ExportFormat.CSV,
+        people,
+      })) {
+        text += Buffer.from(data).toString('utf8');
+      }
+
+      const [head = '', line = ''] = text.slice(1).split('\r\n');
+      expect(head.split(delimiter)).toEqual(['Received', 'Email', 'Colour', 'Note', 'Cv', 'Reference']);
+      expect(line.split(delimiter)).toEqual([
+        expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d$/),
+        'ada@example.com',
+        'Deep red',
+        "'=1+1",
+        '',
+        submissionId,
+      ]);
+      const refused = { formId, format: ExportFormat.CSV, people: { ...people, delimiter: '\t' } };
+      expect(await failureOf(readAll(owner.exportOwnedSubmissions(refused)))).toMatchObject({
+        reason: 'BAD_REQUEST',
+      });
+    });
+
     it('are exported like those of a key', async () => {
       const { formId, owner } = await givenOwner();
       await givenSubmission(formId, { note: '=1+1' });

@@ -1,0 +1,4 @@
+import './copying.ts';
+import { showLocalTimes } from './times.ts';
+
+showLocalTimes(document.body);
