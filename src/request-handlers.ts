@@ -12,6 +12,7 @@ import { networkOf } from './domain/addresses/ip-address.ts';
 import { failed } from './domain/errors/failure.ts';
 import type { SecretBox } from './domain/secrets/secret-key.ts';
 import { createGateway } from './gateway/router.ts';
+import { compressReplies } from './http/compress-replies.ts';
 import { restErrorOf } from './http/errors.ts';
 import type { ListenOptions } from './listeners/listeners.ts';
 import { createTokenCheck } from './mcp/authorization/access-tokens.ts';
@@ -90,6 +91,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
   const identify = identifierFor(config, tokens, parts);
   const shared = { transport: api.transport(), baseUrl, allowPrivateUrls, version: manifest.version, log };
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
+  app.use(compressReplies);
   app.use(
     express
       .Router()

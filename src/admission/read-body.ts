@@ -162,6 +162,14 @@ export async function* readParts(request: Request, held: number): AsyncGenerator
   }
 }
 
+/**
+ * Counts that many bytes more as held by a body that was read, such as what it is decompressed to, until its call ends;
+ * fewer than none gives some back. Throws if the budget has no room for them.
+ */
+export function holdMore(request: Request, bytes: number): void {
+  if (request[accountKey]?.hold(bytes) === false) throw unread('over budget');
+}
+
 /** The error of a body that could not be read; `limit` is in bytes. */
 function unread(reason: Unread, limit = 0): Error {
   switch (reason) {

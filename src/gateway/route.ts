@@ -15,7 +15,7 @@ import { pageSizes } from '../domain/limits/limits.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
-import { sendChunks, sendJson } from '../http/reply.ts';
+import { sendChunks, sendJson, sendTagged } from '../http/reply.ts';
 import { type Shape, textOrNull } from '../http/shape.ts';
 import type { RouteContext } from './route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, nextCursor } from './schemas.ts';
@@ -55,7 +55,10 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     const input = { id: context.id, query, body: checked.value };
     const key = takesKey ? { idempotencyKey: idempotencyKeyOf(request) } : {};
     const output = await context.call(rpc, Object.assign(spec.input(input, context), key));
-    sendJson(response, status, spec.answer(output, context));
+    const answer = spec.answer(output, context);
+    if (spec.notModified === undefined) return sendJson(response, status, answer);
+    response.setHeader('content-type', 'application/json; charset=utf-8');
+    sendTagged(request, response, JSON.stringify(answer));
   };
   return customRoute(method, path, rpc, { ...operation, handle });
 }
@@ -212,6 +215,7 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   const first = await read({ pageSize: wanted, pageToken: query.cursor ?? '' }, false);
   if (first.isLast || first.items.length >= wanted) {
     const next = textOrNull(first.nextPageToken);
+    if (next !== null) linkToNext(context, next);
     return sendJson(response, 200, { [name]: first.items, next_cursor: next, ...first.facts });
   }
 
@@ -239,6 +243,16 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
     const rest = { next_cursor: textOrNull(nextPageToken), ...first.facts, ...facts };
     yield `],${JSON.stringify(rest).slice(1)}`;
   }
+}
+
+/** Says in the header `Link` where the next page is: the same query with `cursor`, which takes the place of `offset`. */
+function linkToNext({ request, response }: RouteContext, cursor: string): void {
+  const [, query = ''] = request.originalUrl.split('?', 2);
+  const next = new URLSearchParams(query);
+  next.delete('offset');
+  next.set('cursor', cursor);
+  // Relative to the address that was asked for, which a proxy may have moved.
+  response.setHeader('link', `<?${next.toString()}>; rel="next"`);
 }
 
 type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {

@@ -8,7 +8,7 @@ import { failed, failureOf, refailed } from '../domain/errors/failure.ts';
 import { MAX_UNASKED_BYTES } from '../domain/limits/limits.ts';
 import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
-import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { type ErrorLog, prefersJson, sendError, sendJson, sendPage, sendTagged } from '../http/reply.ts';
 import { requestIdOf } from '../http/rpc-client.ts';
 import { accessLineOf } from '../telemetry/access-log.ts';
 import { auditRoutes } from './audit.ts';
@@ -77,26 +77,26 @@ export function createGateway(options: GatewayOptions): Router {
   }
   router
     .route('/openapi.json')
-    .get((_request, response) => {
+    .get((request, response) => {
       response.setHeader('access-control-allow-origin', '*');
       description ??= JSON.stringify(describeApi(routes, { baseUrl, version, allowPrivateUrls }));
-      response.type('application/json').end(description);
+      sendTagged(request, response.type('application/json'), description);
     })
     .all(otherMethod('GET, HEAD'));
   router
     .route('/schemas/form.json')
-    .get((_request, response) => {
+    .get((request, response) => {
       response.setHeader('access-control-allow-origin', '*');
       fileSchema ??= JSON.stringify(formFileJsonSchema());
-      response.type('application/schema+json').end(fileSchema);
+      sendTagged(request, response.type('application/schema+json'), fileSchema);
     })
     .all(otherMethod('GET, HEAD'));
   router
     .route('/descriptor.binpb')
-    .get((_request, response) => {
+    .get((request, response) => {
       response.setHeader('access-control-allow-origin', '*');
       response.setHeader('content-type', 'application/protobuf');
-      response.end(describeProtos());
+      sendTagged(request, response, describeProtos());
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
@@ -137,7 +137,7 @@ export function createGateway(options: GatewayOptions): Router {
       const page = isUnknown ? asksForPage(request) : served?.operation.forms !== undefined && byBrowser;
       if (!page) return sendJson(response, refusal.status, refusal.body);
       const shown = pages.renderError(refusal, request, requestIdOf(request));
-      return sendPage(request, response, refusal.status, shown);
+      return sendPage(response, refusal.status, shown);
     };
     return sendError(errorAt(served, error), { request, response, log, send });
   }
@@ -150,7 +150,7 @@ export function createGateway(options: GatewayOptions): Router {
  */
 function isAskedFirst(request: Request, { operation }: Route): boolean {
   if (!hasBody(request)) return false;
-  if (!isKeyless(request)) return true;
+  if (!isKeyless(request) || request.headers['content-encoding'] !== undefined) return true;
   if (operation.bodyTypes !== undefined) return false;
   return !(Number(request.headers['content-length']) <= MAX_UNASKED_BYTES);
 }
@@ -187,18 +187,25 @@ function setHeaders(request: Request, response: Response, next: NextFunction): v
 function openToPages(request: Request, response: Response, next: NextFunction): void {
   response.setHeader('access-control-allow-origin', '*');
   response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
-  if (request.method === 'OPTIONS') answerPreflight(request, response, next);
+  if (request.method === 'OPTIONS') allowPreflight(request, response, next);
   else next();
 }
 
 const belowApi = /^\/api\//i;
 
-/** Answers a browser's preflight request. */
-const answerPreflight = cors({ origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 });
+/** Allows what a browser asks for in its preflight request, which the route answers. */
+const allowPreflight = cors({
+  origin: '*',
+  methods: ['GET', 'HEAD', 'POST'],
+  maxAge: 7200,
+  preflightContinue: true,
+});
 
+/** Answers `OPTIONS`, and refuses what a path does not know. */
 function otherMethod(allow: string) {
-  return (_request: Request, response: Response) => {
+  return (request: Request, response: Response) => {
     response.setHeader('allow', allow);
+    if (request.method === 'OPTIONS') return void response.status(204).end();
     throw failed(Reason.METHOD, `This path answers ${allow}`);
   };
 }

@@ -39,6 +39,11 @@ export const template = jsonObject.describe(
   'What the body of each delivery is made by, up to 8 KiB: in its strings `{{data.answers.email}}` names a value of the event.',
 );
 
+/** Of a route whose replies have an `ETag`. */
+export const ifNoneMatch = {
+  'If-None-Match': z.string().exactOptional().describe('The `ETag` of a reply before.'),
+};
+
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 
 /** `true` or `false` in a query; absent: false. */

@@ -1,9 +1,18 @@
 import type { IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream';
+import { promisify } from 'node:util';
+import { createGunzip, gunzip } from 'node:zlib';
 import type { ConnectError } from '@connectrpc/connect';
 import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { bodyTooLarge, hasBody, readBody, readParts as receiveParts } from '../admission/read-body.ts';
+import {
+  bodyTooLarge,
+  hasBody,
+  holdMore,
+  readBody,
+  readParts as receiveParts,
+} from '../admission/read-body.ts';
 import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
 import { definitionToMessage } from '../domain/definition/definition-proto.ts';
 import { checkQuestions } from '../domain/definition/questions.ts';
@@ -32,23 +41,72 @@ export async function readJson(
 }
 
 /**
- * Reads a whole body of at most `limit` bytes. Throws a failure if it is larger or compressed,
- * and a `CutOff` if it ends early.
+ * Reads a whole body of at most `limit` bytes, as it came and decompressed. Throws a failure if it is larger, and a
+ * `CutOff` if it ends early.
  */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   if (!hasBody(request)) return Buffer.alloc(0);
-  refuseEncoded(request);
-  return readBody(request, limit);
+  const isZipped = isGzip(request);
+  const bytes = await readBody(request, limit);
+  if (!isZipped) return bytes;
+  // No more can come of it. What it comes to is known only afterwards.
+  const most = Math.min(limit, bytes.length * MOST_OF_A_BYTE);
+  holdMore(request, most);
+  const whole = await unzip(bytes, { maxOutputLength: Math.max(1, limit) }).catch((error: unknown) => {
+    throw isTooLong(error) ? bodyTooLarge(limit) : notGzip(error);
+  });
+  holdMore(request, whole.length - most);
+  return whole;
 }
 
+const unzip = promisify(gunzip);
+
+/** Deflate makes at most so many bytes of one. */
+const MOST_OF_A_BYTE = 1032;
+
 /**
- * The parts of a body as they arrive. Throws a failure if it is compressed or says that it is larger than
- * `limit` bytes, and a `CutOff` if it ends early.
+ * The parts of a body as they arrive. Throws a failure if it says that it is larger than `limit` bytes, or is
+ * decompressed to more, and a `CutOff` if it ends early.
  */
 export async function* readParts(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
-  refuseEncoded(request);
+  const isZipped = isGzip(request);
   if (Number(request.headers['content-length']) > limit) throw bodyTooLarge(limit);
-  yield* receiveParts(request, PART_BYTES);
+  const parts = receiveParts(request, PART_BYTES);
+  yield* isZipped ? unzipped(parts, limit) : parts;
+}
+
+async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGenerator<Buffer> {
+  let broken: unknown;
+  async function* received(): AsyncGenerator<Buffer> {
+    try {
+      yield* parts;
+    } catch (error) {
+      broken = error;
+      throw error;
+    }
+  }
+  // Its errors come to who reads the decompressed parts.
+  const inflating = pipeline(received(), createGunzip(), () => undefined);
+  let size = 0;
+  try {
+    for await (const part of inflating) {
+      size += part.length;
+      if (size > limit) throw bodyTooLarge(limit);
+      yield part;
+    }
+  } catch (error) {
+    throw broken ?? notGzip(error);
+  }
+}
+
+/** A failure stays as it is. */
+function notGzip(error: unknown): unknown {
+  const isOfZlib = error instanceof Error && 'code' in error && String(error.code).startsWith('Z_');
+  return isOfZlib ? failed(Reason.BAD_REQUEST, 'The body is not gzip, as its Content-Encoding says') : error;
+}
+
+function isTooLong(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
 }
 
 /** The error of a body of another media type. */
@@ -56,11 +114,12 @@ function wrongMediaType(...expected: string[]): ConnectError {
   return failed(Reason.MEDIA_TYPE, `Expected a body of the media type ${expected.join(' or ')}`);
 }
 
-/** Refuses compressed bodies. */
-export function refuseEncoded(request: IncomingMessage): void {
-  const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding.toLowerCase() === 'identity') return;
-  throw failed(Reason.MEDIA_TYPE, 'Expected a body without Content-Encoding');
+/** Whether a body is compressed. Throws if it is by anything else than gzip, or more than once. */
+export function isGzip(request: IncomingMessage): boolean {
+  const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (encoding === 'gzip' || encoding === 'x-gzip') return true;
+  if (encoding === 'identity') return false;
+  throw failed(Reason.MEDIA_TYPE, 'Expected a body without Content-Encoding, or with gzip');
 }
 
 /** The media type without its parameters, in lower case; empty if there is none. */

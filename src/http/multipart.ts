@@ -9,7 +9,7 @@ import { bodyTooLarge, CutOff } from '../admission/read-body.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { formPostLimits, MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
-import { mediaTypeOf, readBytes, readParts, refuseEncoded } from './body.ts';
+import { isGzip, mediaTypeOf, readBytes, readParts } from './body.ts';
 
 /** The media types of an HTML form's post. */
 export const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-data'] as const;
@@ -65,7 +65,8 @@ async function readMultipart(
   add: (name: string, value: string) => void,
   takeFile: (file: ReceivedFile) => ReturnType<TakeFile>,
 ): Promise<void> {
-  refuseEncoded(request);
+  // Parts have bounds of their own, but what is beyond them is inflated, too, before it is dropped.
+  const limit = isGzip(request) ? MAX_FILE_BYTES + MAX_MESSAGE_BYTES : Number.POSITIVE_INFINITY;
   const parser = parserOf(request);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const open = new Set<BusboyFileStream>();
@@ -97,7 +98,7 @@ async function readMultipart(
   }
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void files.then(resolve, reject));
-  const body = Readable.from(readParts(request, Number.POSITIVE_INFINITY), { objectMode: false });
+  const body = Readable.from(readParts(request, limit), { objectMode: false });
   body.once('error', reject).pipe(parser);
   try {
     await promise;

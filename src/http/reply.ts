@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { createHash } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import type { Upload } from '../../gen/headlessforms/v1/uploads_pb.js';
@@ -28,15 +27,19 @@ export async function sendChunks(
   response: Response,
   chunks: AsyncIterable<string | Uint8Array>,
 ): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  try {
-    for await (const chunk of response.req.method === 'HEAD' ? [] : chunks) {
-      if (!response.write(chunk)) await once(response, 'drain', { signal: gone.signal });
-    }
+  if (response.req.method === 'HEAD') {
     response.end();
+    return;
+  }
+  let isGone = false;
+  response.once('close', () => {
+    isGone = !response.writableFinished;
+  });
+  try {
+    // One listener for all chunks: a compressed reply keeps those that wait for its `drain`.
+    await pipeline(chunks, response);
   } catch (error) {
-    if (!gone.signal.aborted) throw error;
+    if (!isGone) throw error;
   }
 }
 
@@ -74,31 +77,38 @@ export async function sendFile(response: Response, chunks: AsyncGenerator<FileCh
   await sendMessages(response, first, chunks, ({ content }) => content);
 }
 
-/** Sends a page, compressed where the browser takes it. */
-export async function sendPage(
-  request: Request,
-  response: Response,
-  status: number,
-  page: Page,
-): Promise<void> {
-  const zipped = request.acceptsEncodings(['gzip']) === 'gzip';
-  const body = zipped ? await compress(page.html, { level: QUICK }) : Buffer.from(page.html);
+/** Sends a page. */
+export function sendPage(response: Response, status: number, page: Page): void {
   response
     .status(status)
     .set(page.headers)
     .set({
       'content-type': 'text/html; charset=utf-8',
-      'content-length': String(body.length),
+      'content-length': String(Buffer.byteLength(page.html)),
       vary: 'accept, accept-encoding, accept-language',
-      ...(zipped ? { 'content-encoding': 'gzip' } : {}),
     });
+  response.end(page.html);
+}
+
+/**
+ * Sends a body with its `ETag`, or 304 if the caller has it. The tag is a weak one: it stays the same in every coding.
+ */
+export function sendTagged(request: Request, response: Response, body: string | Uint8Array): void {
+  const tag = createHash('sha256').update(body).digest('base64url').slice(0, TAG_LENGTH);
+  response.setHeader('etag', `W/"${tag}"`);
+  if (!response.hasHeader('cache-control')) response.setHeader('cache-control', 'no-cache');
+  // Express's `fresh` would heed `Cache-Control: no-cache`, which `fetch` adds to requests with `If-None-Match`.
+  const known = (request.headers['if-none-match'] ?? '').split(',');
+  if (known.some((each) => each.trim() === '*' || each.includes(`"${tag}"`))) {
+    response.status(304).end();
+    return;
+  }
+  response.setHeader('content-length', Buffer.byteLength(body));
   response.end(body);
 }
 
-const compress = promisify(gzip);
-
-/** Pages are small and sent once: a higher level costs more time than it saves. */
-const QUICK = 4;
+/** 132 bits. */
+const TAG_LENGTH = 22;
 
 /** Whether `Accept` prefers JSON to a page. */
 export function prefersJson(request: Request): boolean {

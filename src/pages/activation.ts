@@ -22,16 +22,16 @@ export async function showActivation({ call, request, response, hostedUrl }: Pag
   const link = { formId: String(request.params.id), activationToken: token };
   try {
     const { formName } = await call(FormsService.method.getActivation, link);
-    await sendPage(request, response, 200, renderActivation(request, { formName }));
+    sendPage(response, 200, renderActivation(request, { formName }));
   } catch (error) {
     const { status, reason } = restErrorOf(error);
     if (status !== 401 || prefersJson(request)) throw error;
-    if (reason !== 'token_used') return sendPage(request, response, status, renderWrongLink(request));
+    if (reason !== 'token_used') return sendPage(response, status, renderWrongLink(request));
     const shown = await call(FormsService.method.getPublicForm, { formId: link.formId }).catch(
       undefinedFor('not_found', 'closed', 'archived'),
     );
     const formUrl = shown === undefined ? '' : `${hostedUrl}/f/${link.formId}`;
-    await sendPage(request, response, 200, renderActive(request, formUrl));
+    sendPage(response, 200, renderActive(request, formUrl));
   }
 }
 

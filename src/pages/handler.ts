@@ -63,7 +63,7 @@ function sendFailure(failed: RestError, exchange: PageExchange): Promise<void> |
     script: typed !== false,
     isOwners,
   });
-  return sendPage(request, response, failed.status, page);
+  return sendPage(response, failed.status, page);
 }
 
 const noForm = { formName: '', locale: '', theme: undefined, embedOrigins: [] };

@@ -25,7 +25,7 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
 <p>Paste this into a terminal. The <b>activate_url</b> in the answer, opened at ${baseUrl}, publishes the form.</p>
 <code>${command}</code>`;
     const page = renderPage({ language: chooseLanguage('en'), root, title: TITLE, body });
-    await sendPage(request, response, 200, page);
+    sendPage(response, 200, page);
   };
 }
 
@@ -99,7 +99,7 @@ export async function showDocs({ request, response }: PageExchange): Promise<voi
 </body>
 </html>
 `;
-  await sendPage(request, response, 200, { html: page.text, headers: securityHeaders(policy, []) });
+  sendPage(response, 200, { html: page.text, headers: securityHeaders(policy, []) });
 }
 
 const policy = [

@@ -28,7 +28,7 @@ export async function showMailLink({ call, request, response }: PageExchange): P
   const link = await call(rpcs.getMailLink, { token: tokenOf(request) });
   const view = viewOf(request);
   const page = link.purpose === MailLinkPurpose.STOP ? renderStop(link, view) : renderLink(link, view);
-  await sendPage(request, response, 200, page);
+  sendPage(response, 200, page);
 }
 
 /**
@@ -57,9 +57,7 @@ async function follow(
   }
   if (inputs.has('start') && !isOneClick) {
     const started = renderStarted(await call(rpcs.startMail, { token }), view);
-    return prefersJson(request)
-      ? sendJson(response, 200, { ok: true })
-      : sendPage(request, response, 200, started);
+    return prefersJson(request) ? sendJson(response, 200, { ok: true }) : sendPage(response, 200, started);
   }
   const link = await call(rpcs.followMailLink, {
     ...followed(token, inputs),
@@ -75,7 +73,7 @@ async function follow(
     return response.redirect(303, `${rootOf(request)}owner/forms/${link.formId}#done`);
   }
   if (prefersJson(request)) return sendJson(response, 200, { ok: true });
-  await sendPage(request, response, 200, renderDone(link, view));
+  sendPage(response, 200, renderDone(link, view));
 }
 
 function isOfOwner({ purpose }: Pick<Link, 'purpose'>): boolean {
@@ -92,7 +90,7 @@ export async function sendLinkedFile({ receive, request, response }: PageExchang
     // The page for every error says enough of other reasons.
     const isOfLink = reason === 'expired' || reason === 'invalid_token';
     if (!isOfLink || prefersJson(request) || response.headersSent) throw error;
-    await sendPage(request, response, status, renderUnusable(reason === 'expired', viewOf(request)));
+    sendPage(response, status, renderUnusable(reason === 'expired', viewOf(request)));
   }
 }
 

@@ -51,8 +51,9 @@ const sendFile: RequestHandler = async (request, response, next) => {
   else sendAsset(request, response, asset);
 };
 
-function refuseMethod({ response }: PageExchange): void {
+function refuseMethod({ request, response }: PageExchange): void {
   response.setHeader('allow', 'GET, HEAD, POST');
+  if (request.method === 'OPTIONS') return void response.status(204).end();
   throw failed(Reason.METHOD, 'The path does not know this method');
 }
 

@@ -73,7 +73,7 @@ describe('POST /api/forms/:id/submissions', () => {
       expect.any(String),
     ]);
     for (const unspoken of [undefined, '*', 'tlh']) {
-      expect(await details(path, unspoken)).toEqual(['Must be an e-mail address', 'Required']);
+      expect(await details(path, unspoken)).toEqual(['Must be an email address', 'Required']);
     }
   });
 

@@ -380,7 +380,7 @@ describe('a session that can’t be filled, or not by everybody,', () => {
   });
 
   it.each([
-    ['compressed', { 'content-encoding': 'gzip' }],
+    ['compressed', { 'content-encoding': 'br' }],
     ['as no form', { 'content-type': 'application/json' }],
   ])('is posted to %s: 415', async (_, headers) => {
     const session = await givenSession({});

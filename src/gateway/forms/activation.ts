@@ -74,7 +74,7 @@ async function activate(context: RouteContext): Promise<void> {
   if (isPage) {
     const { id: formId, name: formName, share } = present(form);
     const facts = { formId, formName, email, webhookSecret, confirmation, answersWait, share };
-    return sendPage(request, response, 200, options.pages.renderActivated(facts, request));
+    return sendPage(response, 200, options.pages.renderActivated(facts, request));
   }
   sendJson(response, 200, {
     form: activated.of(form),

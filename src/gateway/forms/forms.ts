@@ -12,7 +12,7 @@ import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { listRoute, type Route, route, tagged } from '../route.ts';
-import { flag, jsonObject, okReply, pageQuery } from '../schemas.ts';
+import { flag, ifNoneMatch, jsonObject, okReply, pageQuery } from '../schemas.ts';
 import {
   agentSchema,
   checkedDefinition,
@@ -122,8 +122,9 @@ export const formRoutes: Route[] = tagged('Forms', [
     }),
   }),
   route('get', '/v1/forms/:id/agent-schema', rpcs.getAgentSchema, {
+    notModified: true,
     summary: 'What a form asks, for agents and renderers',
-    headers: preferredLanguage,
+    headers: { ...preferredLanguage, ...ifNoneMatch },
     query: agentSchemaQuery,
     input: ({ id, query: { brief, version = 0 } }, { request, response }) => ({
       formId: id,

@@ -1,14 +1,14 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { FormsService, PublicFormSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { publicSettingNames } from '../../domain/definition/public-definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { sendJson } from '../../http/reply.ts';
+import { sendTagged } from '../../http/reply.ts';
 import { from, present, shape } from '../../http/shape.ts';
 import { customRoute, type Route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
+import { ifNoneMatch } from '../schemas.ts';
 import { definitionOf, formId } from './schemas.ts';
 
 const { getPublicForm } = FormsService.method;
@@ -54,7 +54,7 @@ const reply = z.object({ form: publicForm });
 export const publicFormRoutes: Route[] = tagged('Forms', [
   customRoute('get', '/api/forms/:id', getPublicForm, {
     summary: 'What a published form asks, for a page of one’s own',
-    headers: { 'If-None-Match': z.string().exactOptional().describe('The `ETag` of a reply before.') },
+    headers: ifNoneMatch,
     errors: [410],
     notModified: true,
     reply,
@@ -80,22 +80,12 @@ async function sendPublicForm(context: RouteContext): Promise<void> {
     settings: Object.fromEntries(Object.entries(settings).filter(([name]) => shown.has(name))),
   };
   const body = { form } satisfies z.input<typeof reply>;
-  const etag = createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, ETAG_LENGTH);
-  response.setHeader('etag', `"${etag}"`);
   response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`);
   // Which origins may read it depends on the form.
   response.vary('origin');
-  if (isNamed(etag, request.headers['if-none-match'])) response.status(304).end();
-  else sendJson(response, 200, body);
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  sendTagged(request, response, JSON.stringify(body));
 }
-
-/** Express's `fresh` would heed `Cache-Control: no-cache`, which `fetch` adds to requests with `If-None-Match`. */
-function isNamed(etag: string, header = ''): boolean {
-  return header.split(',').some((tag) => tag.trim() === '*' || tag.includes(`"${etag}"`));
-}
-
-/** 132 bits. */
-const ETAG_LENGTH = 22;
 
 /** How long browsers and proxies may show a form that has changed. */
 const MAX_AGE_SECONDS = 60;

@@ -11,11 +11,12 @@ import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/gen
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
+import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, pageQuery } from '../schemas.ts';
+import { flag, ifNoneMatch, pageQuery } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -125,6 +126,8 @@ export const versionRoutes: Route[] = tagged('Forms', [
     summary: 'A schema of the answers to a version, from which clients get types',
     segments: { version: z.union([z.int().min(1), z.literal('current')]) },
     query: schemaQuery,
+    notModified: true,
+    headers: ifNoneMatch,
     replyTypes: Object.values(schemaFormats).map(({ mediaType }) => mediaType.split(';', 1).join()),
     handle: sendSchema,
   }),
@@ -139,8 +142,7 @@ async function sendSchema(context: RouteContext): Promise<void> {
   const schema = await context.call(rpcs.getAnswersSchema, { formId, version, format: formats[format] });
   response.setHeader('content-type', schema.mediaType);
   response.setHeader('content-disposition', `inline; filename="${basename(schema.path)}"`);
-  response.setHeader('content-length', schema.content.length);
-  response.end(schema.content);
+  sendTagged(request, response, schema.content);
 }
 
 /** A number that no version has. */

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type FailureReason, failed } from '../../domain/errors/failure.ts';
 import { required } from '../../domain/errors/violations.ts';
@@ -23,17 +24,22 @@ export function errorReplies(path: string, operation: Operation, schemas: Schema
 }
 
 /** The headers of a reply with this status. */
-export function replyHeaders(status: number, { rpc, replyTypes, notModified }: Operation): object {
+export function replyHeaders(status: number, { rpc, replyTypes, notModified, reply }: Operation): object {
   const names: HeaderName[] = [
     'X-Request-Id',
     ...(rpc === undefined ? [] : (['RateLimit', 'RateLimit-Policy'] as const)),
     ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
     ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
     ...(notModified && status < 400 ? (['ETag', 'Cache-Control'] as const) : []),
+    ...(status === 200 && isList(reply) ? (['Link'] as const) : []),
     ...(status === 303 ? (['Location'] as const) : []),
     ...(status === 200 && isFile(replyTypes) ? (['Content-Disposition'] as const) : []),
   ];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function isList(reply: Operation['reply']): boolean {
+  return reply instanceof z.ZodObject && 'next_cursor' in reply.shape;
 }
 
 function isFile(replyTypes: Operation['replyTypes']): boolean {
@@ -49,6 +55,7 @@ export const headers = {
   'WWW-Authenticate': header('What the key lacks: `Bearer error="insufficient_scope", scope="…"`.'),
   ETag: header('What `If-None-Match` takes.', true),
   'Cache-Control': header('How long the reply may be kept.', true),
+  Link: header('The next page of a list, if there is one: `<?cursor=…>; rel="next"`.'),
   Location: header('The next page of the person who posted the form.', true),
   'Content-Disposition': header('The name to save the file under.', true),
 };

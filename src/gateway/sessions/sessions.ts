@@ -16,7 +16,7 @@ import { durationOf, enumValue, present, timeOf, timeReply } from '../../http/sh
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { pageQuery } from '../schemas.ts';
+import { ifNoneMatch, pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 
 import {
@@ -82,8 +82,9 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     handle: readSession,
   }),
   route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
+    notModified: true,
     summary: 'What is left to be answered in a session, for agents',
-    headers: preferredLanguage,
+    headers: { ...preferredLanguage, ...ifNoneMatch },
     input: ({ id }, { request, response }) => ({
       sessionId: id,
       language: preferredLanguageOf(request, response),

@@ -42,7 +42,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
     });
     if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
     if (ending?.redirectUrl) return leadOn(response, ending.redirectUrl);
-    await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
+    sendPage(response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
   } catch (error) {
     const refused = restErrorOf(error);
     if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
@@ -54,7 +54,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
     const ofFiles = problems.map((problem) => ({ ...problem, path: `${problem.path}.file` }));
     const details = problems.length > 0 ? ofFiles : refused.details;
     const page = pages.renderRefusedPost(session, { request, inputs, details, site: site.address });
-    await sendPage(request, response, refused.status, page);
+    sendPage(response, refused.status, page);
   }
 }
 

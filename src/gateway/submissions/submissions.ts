@@ -158,6 +158,7 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
   }),
   route('post', '/v1/erasures', rpcs.eraseSubmissions, {
     summary: 'Delete every submission and session in which a value is found, such as an email address',
+    errors: [404],
     body: z.strictObject({
       value: z
         .string()

@@ -28,7 +28,7 @@ export function showCodePage(exchange: PageExchange, session: HostedSession, sho
     more: html`${codeSent && giveForm(language, shown)}
 ${sendForm(session, language, shown)}`,
   });
-  return sendPage(request, response, shown.status ?? 200, page);
+  return sendPage(response, shown.status ?? 200, page);
 }
 
 /** Does what the code page has posted; false for a post of another page. */
@@ -47,7 +47,7 @@ export async function postCode(
   ).catch(undefinedFor('invalid'));
   if (done === undefined) {
     const session = await source.read({ inputs });
-    await showCodePage(exchange, session, { status: 422, refused: step, email });
+    showCodePage(exchange, session, { status: 422, refused: step, email });
   } else response.redirect(303, queryWith(request, {}));
   return true;
 }

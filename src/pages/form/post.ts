@@ -112,7 +112,7 @@ async function complete({ request, response, posted }: Post, ending: Ending, rep
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
-  await sendPage(request, response, 200, renderCompletion(ending, request, reply.session.embedOrigins));
+  sendPage(response, 200, renderCompletion(ending, request, reply.session.embedOrigins));
 }
 
 /** The form once more, with what was typed and what is wrong with it. */
@@ -144,7 +144,7 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
     files: posted.files,
     issueToken: posted.issueToken || session.issueToken,
   });
-  await sendPage(request, response, problems.length > 0 ? 422 : 200, page);
+  sendPage(response, problems.length > 0 ? 422 : 200, page);
 }
 
 function isPosted(field: Field, { texts }: Posted): boolean {

@@ -34,7 +34,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
     ? undefined
     : session.keptSinceTime && timestampDate(session.keptSinceTime);
   const page = renderForm(session, { ...view, languages, keptSince, remembers: source.remembers() });
-  await sendPage(request, response, 200, page);
+  sendPage(response, 200, page);
 }
 
 /** Whether the page follows the one before it, and is not opened anew: by another person, perhaps. */

@@ -66,7 +66,7 @@ export function openPage(options: OwnerPageOptions, handle: HandleOpen): Request
     const { now } = options;
     const content = await handle({ request, response, call, language, inputs, cookies, now });
     if (content === undefined) return;
-    await sendPage(request, response, content.status ?? 200, renderOwnerPage(request, language, content));
+    sendPage(response, content.status ?? 200, renderOwnerPage(request, language, content));
   });
 }
 
