@@ -106,6 +106,7 @@ const webhook = shape(WebhookSchema, 'Webhook', {
   template: template.exactOptional().describe('Only if it has one.'),
   secret_format: z
     .enum(['whsec', 'raw'])
+    .nullable()
     .describe(
       'How libraries of Standard Webhooks read the secret: as `whsec_` and base64, or as the key itself.',
     ),

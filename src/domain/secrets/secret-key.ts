@@ -91,6 +91,13 @@ export class SecretBox {
   }
 
   open(sealed: string): string {
+    const text = this.openIfKnown(sealed);
+    if (text !== undefined) return text;
+    throw new Error('A stored secret does not open: SECRET_KEY is not the one it was stored under');
+  }
+
+  /** Undefined for what neither key opens. */
+  openIfKnown(sealed: string): string | undefined {
     const [, id, content = ''] = sealedFormat.exec(sealed) ?? [];
     const bytes = Buffer.from(content, 'base64url');
     if (bytes.length < NONCE_BYTES + TAG_BYTES) {
@@ -101,7 +108,7 @@ export class SecretBox {
       const text = id === undefined || id === known.id ? opened(known.key, bytes) : undefined;
       if (text !== undefined) return text;
     }
-    throw new Error('A stored secret does not open: SECRET_KEY is not the one it was stored under');
+    return undefined;
   }
 }
 

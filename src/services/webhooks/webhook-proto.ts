@@ -75,11 +75,24 @@ export function webhookToMessage(
     disabledReason: disabledReason ?? '',
     traceparent: sendsTraceparent,
     ...(template !== null && { template }),
-    secretFormat: secretFormats[secretFormatOf(secrets.open(secret))],
-    headerNames: headers === null ? [] : Object.keys(headersIn(secrets.open(headers)).headers),
+    secretFormat: formatOf(secrets.openIfKnown(secret)),
+    headerNames: namesIn(headers === null ? undefined : secrets.openIfKnown(headers)),
     ...(filter !== null && { filter: filterToMessage(filter) }),
-    publicKey: signingKey === null ? '' : publicKeyOf(secrets.open(signingKey)),
+    publicKey: publicKeyIn(signingKey === null ? undefined : secrets.openIfKnown(signingKey)),
   };
+}
+
+/** What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same. */
+function formatOf(secret: string | undefined): SecretFormat {
+  return secret === undefined ? SecretFormat.UNSPECIFIED : secretFormats[secretFormatOf(secret)];
+}
+
+function namesIn(headers: string | undefined): string[] {
+  return headers === undefined ? [] : Object.keys(headersIn(headers).headers);
+}
+
+function publicKeyIn(signingKey: string | undefined): string {
+  return signingKey === undefined ? '' : publicKeyOf(signingKey);
 }
 
 const secretFormats = { whsec: SecretFormat.WHSEC, raw: SecretFormat.RAW } as const;
