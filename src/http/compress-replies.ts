@@ -28,6 +28,8 @@ const compress = compression({
   filter(request, response) {
     const type = String(response.getHeader('content-type'));
     if (type.startsWith('text/event-stream')) return false;
+    // Files come with their size, by which clients show how far a download is and see that it is whole.
+    if (response.hasHeader('content-disposition') && response.hasHeader('content-length')) return false;
     return type.startsWith('application/x-ndjson') || compression.filter(request, response);
   },
 });
