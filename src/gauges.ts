@@ -60,6 +60,12 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
       const { inUse = 0, idle = 0 } = database.connections() ?? {};
       return { in_use: inUse, idle };
     });
+    gauges(
+      'forms_database_connections_held',
+      'Connections in use for requests.',
+      'by',
+      () => database.connections()?.held ?? {},
+    );
     const of = (name: 'most' | 'waiting') => () => database.connections()?.[name];
     gauge('forms_database_connections_limit', 'The most connections to the database.', of('most'));
     gauge('forms_database_waiting', 'Queries that wait for a connection.', of('waiting'));

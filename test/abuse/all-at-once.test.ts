@@ -6,7 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { engines } from '../support/database.ts';
+import { metricIn } from '../support/metrics.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { freePort } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 import { type AttackedService, givenForm, startAttackedService } from './attacked-service.ts';
 import type { Targets } from './attackers-process.ts';
@@ -23,12 +25,22 @@ const WAIT_MS = 1_000;
  */
 const SHARE = SECONDS < 60 ? 0.9 : 0.99;
 
+/** How often the connections to the database are counted. */
+const SAMPLE_MS = 250;
+
 type Services = Record<(typeof engines)[number], AttackedService & AsyncDisposable>;
 let services: Services;
+let metricsUrl: string;
 
 // One that rests costs the other nothing.
 beforeAll(async () => {
-  const start = (engine: keyof Services) => startAttackedService(engine, { WEBHOOK_ALLOW_PRIVATE: 'true' });
+  const METRICS_PORT = String(await freePort());
+  metricsUrl = `http://127.0.0.1:${METRICS_PORT}/metrics`;
+  const start = (engine: keyof Services) =>
+    startAttackedService(engine, {
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      METRICS_PORT: engine === 'postgres' ? METRICS_PORT : 'off',
+    });
   const [pglite, postgres] = await Promise.all([start('pglite'), start('postgres')]);
   services = { pglite, postgres };
 });
@@ -43,10 +55,13 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
 
     using attackers = startAttackers(targets);
     const ends = performance.now() + SECONDS * 1_000;
+    const sampling = engine === 'postgres' ? sampleConnections(ends) : [];
     const clients = Array.from({ length: CLIENTS }, (_, index) => useNormally(service, formId, index, ends));
     const seen = await Promise.race([Promise.all(clients), endOf(service)]);
     attackers.kill('SIGKILL');
     const [, signal] = await once(attackers, 'exit');
+
+    const samples = await sampling;
 
     expect(signal, 'the attackers ended by themselves').toBe('SIGKILL');
     const failures = seen.flatMap((client) => client.failures);
@@ -54,6 +69,9 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
     const waits = seen.flatMap((client) => client.waitsMs).sort((a, b) => a - b);
     expect(waits.length).toBeGreaterThan(SECONDS * CLIENTS * 0.5);
     expect(waits[Math.floor(waits.length * SHARE)]).toBeLessThan(WAIT_MS);
+    // On the embedded database statements take turns.
+    expect(samples.length).toBeGreaterThan(engine === 'postgres' ? SECONDS : -1);
+    expect(samples.filter(({ strangers, limit }) => !(strangers < limit))).toEqual([]);
     const acknowledged = seen.flatMap((client) => client.acknowledged);
     expect(await missingIn(service, formId, acknowledged)).toEqual([]);
     expect(await openedBy(service, targets.former)).toEqual([]);
@@ -66,6 +84,13 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
           )
           .join(', '),
     );
+    if (samples.length > 0) {
+      const most = (by: 'strangers' | 'projects' | 'used') => Math.max(...samples.map((each) => each[by]));
+      console.log(
+        `connections at most of ${samples[0]?.limit}, in ${samples.length} samples: ${most('strangers')} for strangers, ` +
+          `${most('projects')} for projects, ${most('used')} in all`,
+      );
+    }
     await until(
       () => missingAt(receiver.received, acknowledged).length === 0,
       60_000,
@@ -73,6 +98,22 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
     );
   });
 });
+
+/** For whom the connections to the database are used, again and again. */
+async function sampleConnections(ends: number): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  for (; performance.now() < ends; await sleep(SAMPLE_MS)) {
+    const metrics = await (await fetch(metricsUrl)).text();
+    const of = (name: string, labels = {}) => metricIn(metrics, `forms_database_connections${name}`, labels);
+    samples.push({
+      strangers: of('_held', { by: 'strangers' }) ?? Number.NaN,
+      projects: of('_held', { by: 'projects' }) ?? Number.NaN,
+      used: of('', { state: 'in_use' }) ?? Number.NaN,
+      limit: of('_limit') ?? Number.NaN,
+    });
+  }
+  return samples;
+}
 
 /** Rejects with what the service wrote when it ends. */
 async function endOf({ process: service }: AttackedService): Promise<never> {
@@ -254,5 +295,7 @@ function missingAt(received: { body: string }[], ids: string[]): string[] {
 function disposable(agent: Agent): Agent & AsyncDisposable {
   return Object.assign(agent, { [Symbol.asyncDispose]: () => agent.destroy() });
 }
+
+type Sample = Record<'strangers' | 'projects' | 'used' | 'limit', number>;
 
 type Seen = { acknowledged: string[]; failures: string[]; waitsMs: number[] };

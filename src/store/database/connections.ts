@@ -5,6 +5,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { timeTypes } from './engine.ts';
 import { isConnectionFault } from './faults.ts';
 import type { Row } from './queries.ts';
+import { currentHolder, type Holder } from './read-queue.ts';
 
 /**
  * Makes the connections to a server that everything runs on: the ORM, Kysely, transactions and single
@@ -22,12 +23,22 @@ export function createConnections(config: PoolConfig): Connections {
   const pool = new Pool({ ...config, types, Client: CheckedClient });
   // An 'error' event without a listener ends the process. Statements on a lost connection fail by themselves.
   pool.on('error', () => undefined);
+  const holders = new Map<object, Holder | undefined>();
+  pool.on('release', (_error, client) => holders.delete(client));
 
+  async function connect(): Promise<PoolClient> {
+    const client = await pool.connect();
+    holders.set(client, currentHolder());
+    return client;
+  }
+
+  const counted = { pool: { options: pool.options, connect, end: () => pool.end() } };
   return {
     pool,
-    dialect: Object.assign(new PostgresDialect({ pool }), { createDriver: () => new ServerDriver({ pool }) }),
+    dialect: Object.assign(new PostgresDialect(counted), { createDriver: () => new ServerDriver(counted) }),
+    heldBy: (holder) => [...holders.values()].filter((each) => each === holder).length,
     async query(sql, params, prepared = false) {
-      const client = await pool.connect();
+      const client = await connect();
       try {
         const { rows } = await client.query<Row>({
           text: sql,
@@ -110,6 +121,8 @@ const names = new Map<string, string>();
 export type Connections = {
   /** For what needs a connection of its own, such as the listener. */
   pool: Pool;
+  /** How many statements and transactions of theirs use now. */
+  heldBy(holder: Holder): number;
   /** What the ORM reaches the server by. */
   dialect: PostgresDialect;
   /** Runs one statement; `prepared` is as in `StatementOptions`. */

@@ -21,6 +21,7 @@ import { CounterEntity, SubmissionEntity } from '../submissions/submissions.ts';
 import { UploadEntity } from '../uploads.ts';
 import { WebhookEntity } from '../webhooks/webhooks.ts';
 import type { EntityManager, Row } from './queries.ts';
+import type { Holder } from './read-queue.ts';
 
 /**
  * Every table of the service.
@@ -110,4 +111,11 @@ export type DatabaseFiles = {
   hold<T>(work: (lastSegment: string) => Promise<T>): Promise<T>;
 };
 
-type PoolUse = { inUse: number; idle: number; most: number; waiting: number };
+/** `held`: of those in use, for whose requests. */
+type PoolUse = {
+  inUse: number;
+  idle: number;
+  most: number;
+  waiting: number;
+  held: Record<Holder, number>;
+};

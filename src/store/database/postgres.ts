@@ -50,7 +50,14 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     listen: (channel, handler) => listenOn(connections.pool, channel, handler, log),
     connections: () => {
       const { totalCount, idleCount, waitingCount } = connections.pool;
-      return { inUse: totalCount - idleCount, idle: idleCount, most: poolSize, waiting: waitingCount };
+      const { heldBy } = connections;
+      return {
+        inUse: totalCount - idleCount,
+        idle: idleCount,
+        most: poolSize,
+        waiting: waitingCount,
+        held: { strangers: heldBy('strangers'), owners: heldBy('owners'), projects: heldBy('projects') },
+      };
     },
     close: async () => {
       await orm.close();

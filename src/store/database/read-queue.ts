@@ -56,7 +56,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
       await enter(name);
       try {
         // A read within a read would wait for itself.
-        return await current.run(undefined, work);
+        return await current.run({ reader: undefined, holder: name }, work);
       } finally {
         leave(name);
       }
@@ -80,7 +80,16 @@ export function forEverybody<T>(work: () => T): T {
   return current.run(undefined, work);
 }
 
-const current = new AsyncLocalStorage<{ reader: string | undefined } | undefined>();
+/** For whom the current work uses the database; undefined: for the service itself, or for many at once. */
+export function currentHolder(): Holder | undefined {
+  const { reader, holder = reader } = current.getStore() ?? {};
+  return holder === undefined || holder === 'strangers' || holder === 'owners' ? holder : 'projects';
+}
+
+/** `holder` is whose read is under way, to which no bound applies any more. */
+const current = new AsyncLocalStorage<{ reader: string | undefined; holder?: string } | undefined>();
+
+export type Holder = 'strangers' | 'owners' | 'projects';
 
 /** How many reads run at once. */
 export type ReadBounds = { ofAll: number; ofOne: number };

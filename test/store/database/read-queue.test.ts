@@ -83,8 +83,11 @@ describe('strangers whose reads hang', () => {
       answers: { email: 'ada@example.com' },
     });
     const listed = await service.get('/v1/forms');
+    const { held, most } = service.database.connections() ?? {};
     release.resolve();
 
+    expect(held?.strangers).toBeGreaterThan(0);
+    expect(held?.strangers).toBeLessThanOrEqual((most ?? 0) / 2);
     expect([ready.status, submitted.status, listed.status]).toEqual([200, 201, 200]);
     await lock;
     expect(new Set((await Promise.all(hanging)).map(({ status }) => status))).toEqual(new Set([404]));
