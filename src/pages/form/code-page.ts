@@ -25,6 +25,8 @@ export function showCodePage(exchange: PageExchange, session: HostedSession, sho
     embedOrigins,
     title: words.codeTitle,
     text: codeSent ? words.codeSentText : first,
+    // The same for every address: it says nothing about one.
+    next: codeSent ? language.owner.sentNote : undefined,
     more: html`${codeSent && giveForm(language, shown)}
 ${sendForm(session, language, shown)}`,
   });
