@@ -11,7 +11,7 @@ export async function startAgent(
     { versionNegotiation: { mode: 'auto' }, ...options },
   );
   const transport = new StreamableHTTPClientTransport(new URL('/mcp', service.url), {
-    requestInit: { headers: { authorization: `Bearer ${key}` } },
+    requestInit: { headers: key === null ? {} : { authorization: `Bearer ${key}` } },
   });
   await client.connect(transport);
   return agentOf(client);
@@ -42,4 +42,5 @@ type Used = { facts: Parsed; failure: Parsed; texts: string[] };
 /** Tests look into results, and fail on what is not there. */
 type Parsed = ReturnType<typeof JSON.parse>;
 
-type AgentOptions = ClientOptions & { key?: string };
+/** Null: it shows no key. */
+type AgentOptions = ClientOptions & { key?: string | null };

@@ -4,11 +4,13 @@ import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { CODE_TRIES, CODES_A_SESSION } from '../../src/domain/sessions/respondent.ts';
+import { stopMail } from '../../src/store/mail/mail.ts';
+import { startAgent } from '../mcp/agent.ts';
 import { engines } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { deniedAs, refusedAs } from './given.ts';
+import { anyone, deniedAs, refusedAs } from './given.ts';
 
 const definition = {
   fields: [
@@ -22,7 +24,10 @@ describe.each(engines)('respondents on %s', (engine) => {
   let mails: Awaited<ReturnType<typeof startMailServer>>;
   beforeAll(async () => {
     mails = await startMailServer();
-    service = await startService({ engine, env: { SMTP_URL: mails.url, REQUIRE_API_KEY: 'false' } });
+    service = await startService({
+      engine,
+      env: { SMTP_URL: mails.url, REQUIRE_API_KEY: 'false', TRUST_PROXY: '127.0.0.0/8' },
+    });
   }, 60_000);
   afterAll(async () => {
     await service?.[Symbol.asyncDispose]();
@@ -112,6 +117,50 @@ describe.each(engines)('respondents on %s', (engine) => {
       opened_at: null,
       prefill: { secret: 'Prefilled for Ada' },
       respondent: { email: ada },
+    });
+  });
+
+  it('shows and ends nothing to programs without a key, by tools of MCP and by streams', async () => {
+    const session = await asked();
+    const { id: sessionId } = session;
+    await using agent = await startAgent(service, { key: null });
+    const submissions = service.client(SubmissionsService, 'grpc', null);
+    const sessions = service.client(SessionsService, 'grpc', null);
+    const stream = async () => {
+      for await (const message of submissions.watchSubmissions({ formId: session.form_id })) return message;
+      return undefined;
+    };
+    const tools = [
+      await agent.use('get_session', { session_id: sessionId }),
+      await agent.use('wait_for_session', { session_id: sessionId, timeout: 1 }),
+      await agent.use('submit_answers', { session_id: sessionId, answers: { secret: 'Eve' } }),
+    ];
+    const { tools: offered } = await agent.client.listTools();
+    const paths = [
+      ['GET', `/v1/sessions/${sessionId}/agent-schema`],
+      ['POST', `/v1/sessions/${sessionId}/cancel`],
+      ['POST', `/v1/sessions/${sessionId}/decline`],
+      ['GET', `/v1/forms/${session.form_id}/submissions/stream`],
+      ['GET', `/v1/forms/${session.form_id}/sessions`],
+    ] as const;
+    const replies = await Promise.all(
+      paths.map(([method, path]) => service.call(method, path, undefined, anyone)),
+    );
+
+    expect(tools.map(({ failure }) => failure.reason)).toEqual(tools.map(() => 'code_needed'));
+    expect(offered.map(({ name }) => name)).not.toContain('cancel_session');
+    await expect(stream()).rejects.toThrow(/key/);
+    await expect(sessions.getSessionAgentSchema({ sessionId })).rejects.toThrow(/key/);
+    await expect(sessions.cancelSession({ sessionId })).rejects.toThrow(/key/);
+    await expect(sessions.declineSession({ sessionId })).rejects.toThrow(/key/);
+    expect(replies.map((reply) => deniedAs(reply))).toEqual(
+      replies.map(() => [401, 'unauthorized', 'missing_key']),
+    );
+    const shown = [...tools.flatMap(({ texts }) => texts), ...replies.map(({ text }) => text)].join();
+    expect(shown).not.toMatch(/ada-|for Ada|secret of|Prefilled/i);
+    expect((await service.get(`/v1/sessions/${sessionId}`)).json.session).toMatchObject({
+      status: 'open',
+      prefill: { secret: 'Prefilled for Ada' },
     });
   });
 
@@ -210,10 +259,71 @@ describe.each(engines)('respondents on %s', (engine) => {
       await asked({ metadata: { n: 3 } }),
     ];
     const statuses = [];
-    for (const { id } of [...sessions, ...sessions])
-      statuses.push((await post(`/f/${id}`, { _code: 'send' })).status);
+    const send = (path: string, client: string) =>
+      fetch(service.url + path, {
+        method: 'POST',
+        headers: { origin: service.url, 'x-forwarded-for': client },
+        body: new URLSearchParams({ _code: 'send', email: ada }),
+        redirect: 'manual',
+      });
+    for (const { id } of [...sessions, ...sessions]) {
+      statuses.push((await send(`/f/${id}`, `203.0.113.${statuses.length}`)).status);
+    }
+    // Codes of forms' own pages count, too.
+    const { id } = await form();
+    for (let n = 0; n < 6; n += 1) statuses.push((await send(`/f/${id}`, `198.51.100.${n}`)).status);
+    statuses.push((await send(`/f/${id}`, '192.0.2.1')).status);
 
-    expect(statuses).toEqual([303, 303, 303, 303, 303, 429]);
+    expect(statuses).toEqual([...Array(5).fill(303), 429, ...Array(5).fill(303), 429, 429]);
+    expect(await codesTo(ada, 10)).toHaveLength(10);
+  });
+
+  it('mails ten codes an hour of one client on forms’ own pages, and 500 a day of one form', async () => {
+    await using limited = await startService({
+      engine,
+      env: { SMTP_URL: mails.url, TRUST_PROXY: '127.0.0.0/8', RATE_LIMIT: 'on' },
+    });
+    const { id } = await limited.givenPublishedForm({ settings: { onePerRespondent: true } });
+    const send = (email: string, client: string) =>
+      fetch(`${limited.url}/f/${id}`, {
+        method: 'POST',
+        headers: { origin: limited.url, 'x-forwarded-for': client },
+        body: new URLSearchParams({ _code: 'send', email }),
+        redirect: 'manual',
+      });
+    const byClient = [];
+    for (let n = 0; n < 11; n += 1) byClient.push(await send(`${n}-${ada}`, '203.0.113.1'));
+    await limited.database.execute(
+      `update mail_allowances set delivery_ids = array(select 'dlv_' || n from generate_series(1, 499) as n)
+       where holder = $1`,
+      [id],
+    );
+    const byForm = [await send(`499-${ada}`, '198.51.100.1'), await send(`500-${ada}`, '192.0.2.1')];
+
+    expect(byClient.map(({ status }) => status)).toEqual([...Array(10).fill(303), 429]);
+    expect(Number(byClient.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(60);
+    expect(byForm.map(({ status }) => status)).toEqual([303, 429]);
+  });
+
+  it('says what to do to a person who has stopped mail, and the same to everybody', async () => {
+    const session = await asked();
+    const { id } = await form();
+    await stopMail(service.database, { address: ada, formId: '', scope: 'all' });
+    const texts = [];
+    for (const [path, email] of [
+      [`/f/${session.id}`, ''],
+      [`/f/${id}`, ada],
+      [`/f/${id}`, `nobody-${ada}`],
+    ] as const) {
+      const cookie = cookieIn(await post(path, { _code: 'send', email }));
+      const { text } = await service.get(path, { key: null, headers: { cookie } });
+      texts.push(/<p class="note">([^<]*)/.exec(text)?.[1]);
+    }
+    await codesTo(`nobody-${ada}`, 1);
+
+    expect(texts).toEqual(Array(3).fill(expect.stringContaining('If you have stopped all mails')));
+    expect(new Set(texts).size).toBe(1);
+    expect(codesIn(ada)).toEqual([]);
   });
 
   it('takes one submission of each mailbox on a form’s own page, also of two at once', async () => {
