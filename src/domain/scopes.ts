@@ -16,6 +16,9 @@ export const scopes = [
   '*',
 ] as const;
 
+/** The project that the first key, and calls without one, belong to. Its `*` keys are the operator's. */
+export const DEFAULT_PROJECT = 'default';
+
 /** Whether a key with the scopes `held` may do what needs `needed`. */
 export function holds(held: readonly string[], needed: Scope): boolean {
   return held.includes('*') || held.includes(needed);

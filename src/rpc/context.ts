@@ -76,9 +76,6 @@ export function bearerOf(header: string | null): string | undefined {
 
 const bearer = /^bearer(?: +(.*))?$/i;
 
-/** The project that the first key, and calls without one, belong to. */
-export const DEFAULT_PROJECT = 'default';
-
 /**
  * One request, from the network or from the gateway and the pages for one of theirs. All calls that it makes share
  * this: it is identified once, and counts once against each limit.

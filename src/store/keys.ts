@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import DataLoader from 'dataloader';
+import { DEFAULT_PROJECT } from '../domain/scopes.ts';
 import { id, rowsOf, text, time, toMillisecond } from './database/columns.ts';
 import { findPage, type Page, type PageRequest, type Queries, type Transaction } from './database/queries.ts';
 
@@ -134,6 +135,22 @@ export async function listKeysMadeBy(db: Queries, keyId: string): Promise<Key[]>
 }
 
 const keys = rowsOf(KeyEntity);
+
+/**
+ * The key whose allowance another one uses up: the first of those that made it, one after the other, so that nobody gets
+ * more by making keys. What the operator's keys make has allowances of its own.
+ */
+export async function findFirstMaker(db: Queries, keyId: string): Promise<string> {
+  const [first] = await db.select(
+    `with recursive chain as (
+       select id, created_by, 0 as depth from api_keys where id = $1
+       union all select k.id, k.created_by, depth + 1 from chain join api_keys k on k.id = chain.created_by
+         join projects p on p.id = k.project_id where not ('*' = any(k.scopes) and p.name = '${DEFAULT_PROJECT}'))
+     select id from chain order by depth desc limit 1`,
+    [keyId],
+  );
+  return first === undefined ? keyId : String(first.id);
+}
 
 /**
  * Deletes a key, of which its hash among the revoked ones is left, and with `children` those that it made, and so on.

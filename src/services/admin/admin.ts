@@ -16,7 +16,7 @@ import {
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { INSTALLATION } from '../../domain/audit.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
-import { DEFAULT_PROJECT } from '../../rpc/context.ts';
+import { DEFAULT_PROJECT } from '../../domain/scopes.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';

@@ -9,9 +9,9 @@ import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { newId } from '../../domain/ids.ts';
 import { DAY_MS, pageSizes } from '../../domain/limits/limits.ts';
-import { scopes as allScopes, holds, isScope, withinScopes } from '../../domain/scopes.ts';
+import { scopes as allScopes, DEFAULT_PROJECT, holds, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
-import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import {

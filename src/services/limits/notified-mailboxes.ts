@@ -4,6 +4,7 @@ import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import { holds } from '../../domain/scopes.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
+import { findFirstMaker } from '../../store/keys.ts';
 import { countAgainst } from '../../store/mail/mail-allowances.ts';
 import { hasConfirmed } from '../../store/mail/mail-recipients.ts';
 import type { ServiceContext } from '../context.ts';
@@ -18,7 +19,7 @@ export function requireNotifyScope(call: HandlerContext): void {
 /**
  * Counts the mailboxes that a call has mailed against what its key may have mailed today (UTC) of those that have not
  * confirmed anything to the service. A mailbox counts once a day, whatever it is mailed for and by whichever of its
- * addresses. Call it in the transaction that stores what causes the mails.
+ * addresses, and a key counts with the one that made it. Call it in the transaction that stores what causes the mails.
  *
  * Throws RATE_LIMITED if there are too many: let it end the transaction.
  */
@@ -30,7 +31,8 @@ export async function countNotifiedMailboxes(
   const limit = settings.notifyMailboxesPerKey;
   for (const address of new Set(addresses)) {
     if (await hasConfirmed(tx, address)) continue;
-    const waitMs = await countAgainst(tx, notifiedAs(secretKey, address), strangersOfKey(keyId, limit));
+    const allowance = strangersOfKey(await findFirstMaker(tx, keyId), limit);
+    const waitMs = await countAgainst(tx, notifiedAs(secretKey, address), allowance);
     if (waitMs !== null) {
       const message = `This key has had emails sent to ${limit} mailboxes today that have not confirmed anything`;
       throw limited('notified_mailboxes', message, waitMs / 1000);
