@@ -31,7 +31,7 @@ describe.skipIf(noBrowser)('who asks a person', { timeout: 60_000 }, () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     mails = opened.use(await startMailServer());
-    const WEBHOOK_RETRY_SCHEDULE = Array(100).fill('0.1').join();
+    const WEBHOOK_RETRY_SCHEDULE = Array(50).fill('0.2').join();
     service = opened.use(await startService({ env: { SMTP_URL: mails.url, WEBHOOK_RETRY_SCHEDULE } }));
     browser = opened.use(await startBrowser(service));
   });

@@ -11,6 +11,9 @@ const scopesOf: Record<Right, readonly Scope[]> = {
   session: ['sessions:read', 'sessions:write', 'webhooks:write'],
 };
 
+/** Of an actor's key. */
+export const LIFE_SECONDS = 3600;
+
 export const keysWithOneScope = scopes.map((scope) => keyWith([scope]));
 
 export const keysWithTwoScopes = pairsOf(scopes.filter((scope) => scope !== '*')).map(keyWith);
@@ -138,7 +141,7 @@ function keyWith(held: readonly Scope[]): Actor {
     scopes: held,
     holds: heldBy(held),
     async join({ admin, name: project }) {
-      const expiresIn = { seconds: 3600n };
+      const expiresIn = { seconds: BigInt(LIFE_SECONDS) };
       const { secret, id } = await givenKey(admin, { scopes: [...held], project, expiresIn });
       return { credentials: [secret], keyIds: [id] };
     },

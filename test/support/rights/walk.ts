@@ -8,9 +8,9 @@ import {
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { CreateKeyResponseSchema } from '../../../gen/headlessforms/v1/keys_pb.js';
-import { policies } from '../../../src/domain/methods.ts';
+import { isWithinScopes, policies, policyOf } from '../../../src/domain/methods.ts';
 import type { TestServices } from '../services.ts';
-import type { Actor, Party, Right } from './actors.ts';
+import { type Actor, LIFE_SECONDS, type Party, type Right } from './actors.ts';
 import { countRequests, requestOf } from './requests.ts';
 import { rightsUsed, type UsedRight } from './rights.ts';
 import { eve, givenWorld, marks, type World } from './world.ts';
@@ -25,7 +25,9 @@ export const methods = [...policies.keys()].filter(({ parent }) =>
  * on, up to `depth` calls that did. A call that is refused or leaves its rights as they were ends its branch, and so
  * does one that leads to rights that another led to. Returns the ways to what the actor does not hold.
  *
- * What the actor may see anyway is not asked for, unless `onUse` wants to know which call shows or deletes what.
+ * What the actor may see anyway is not asked for, unless `onUse` wants to know which call shows or deletes what. Nor is
+ * what the gate has refused to a key of the same scopes, since it knows nothing else of a call, nor what another key of
+ * the party may do in the same way.
  */
 export async function walk(
   services: TestServices,
@@ -66,27 +68,55 @@ async function follow(services: TestServices, actor: Actor, path: readonly Step[
   const world = await givenWorld(services);
   const joined = await actor.join(world);
   const party = { tokens: [], sessionIds: [], keyIds: [], ...joined, scopes: [...(actor.scopes ?? [])] };
-  const visit: Visit = { world, party, facts: [], standing: '' };
+  const visit: Visit = { world, party, facts: [], standing: '', kinds: new Map() };
+  const [first] = joined.credentials;
+  if (actor.scopes !== undefined && first !== undefined)
+    visit.kinds.set(first, { scopes: actor.scopes, alike: alikeIn(world.name, LIFE_SECONDS) });
   Object.assign(visit, await observe(visit));
   for (const step of path) await take(visit, step);
   return visit;
 }
 
 /** Every call with everything that a party can show; but those that use rights that it holds, and delete nothing. */
-function stepsOf({ world, party }: Visit, held: readonly Right[]): Step[] {
+function stepsOf({ world, party, kinds, standing }: Visit, held: readonly Right[]): Step[] {
   const called = methods.filter((method) => {
     const used = usedBy(method);
     return used.length === 0 || used.includes('deletion') || !used.every((right) => held.includes(right));
   });
-  return party.credentials.flatMap((_, credential) =>
-    called.flatMap((method) =>
-      Array.from({ length: countRequests(method, world, party) }, (__, request) => ({
-        credential,
-        method,
-        request,
-      })),
-    ),
-  );
+  const known = new Set<string>();
+  return party.credentials.flatMap((secret = '', credential) => {
+    const kind = kinds.get(secret);
+    const name = kind && `${kind.scopes.join()} ${kind.alike}`;
+    // While all keys of the party work.
+    if (name !== undefined && known.has(name) && standing.endsWith(' 0')) return [];
+    if (name !== undefined) known.add(name);
+    return called.flatMap((method) =>
+      kind !== undefined && refusedByGate.has(refusalOf(kind, method))
+        ? []
+        : Array.from({ length: countRequests(method, world, party) }, (__, request) => ({
+            credential,
+            method,
+            request,
+          })),
+    );
+  });
+}
+
+function alikeIn(project: string | undefined, seconds: number): string {
+  return `${project} ${Math.round(seconds / 60)}`;
+}
+
+/** What the gate has refused to keys, by their scopes. */
+const refusedByGate = new Set<string>();
+
+function refusalOf({ scopes }: KeyKind, { parent, name }: DescMethod): string {
+  return `${scopes.join()} ${parent.name}.${name}`;
+}
+
+/** Whether the gate refuses calls of a method to keys with these scopes, whatever they hold. */
+function isRefusedByGate({ scopes }: KeyKind, method: DescMethod): boolean {
+  const policy = policyOf(method);
+  return policy.owner !== undefined || !isWithinScopes(policy, scopes);
 }
 
 /** The rights that an RPC uses by the table. */
@@ -102,9 +132,14 @@ async function take(
 ): Promise<Record<'shown' | 'gained', Gain[]>> {
   const { world, party } = visit;
   const message = requestOf(method, request, world, party);
-  const replies = await callOf(world.services, party.credentials[credential], method, message);
-  if (replies === undefined) return { shown: [], gained: [] };
-  learn(party, replies);
+  const secret = party.credentials[credential];
+  const replies = await callOf(world.services, secret, method, message);
+  if (replies === undefined) {
+    const kind = visit.kinds.get(secret ?? '');
+    if (kind !== undefined && isRefusedByGate(kind, method)) refusedByGate.add(refusalOf(kind, method));
+    return { shown: [], gained: [] };
+  }
+  learn(visit, replies);
   if (method.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS) Object.assign(visit, await observe(visit));
   return { shown: marksIn(replies), gained: visit.facts.flatMap((fact) => givenBy[fact]) };
 }
@@ -159,13 +194,18 @@ function marksIn(replies: Message[]): Gain[] {
 }
 
 /** What replies give their caller to show from then on. */
-function learn(party: Required<Party>, replies: Message[]): void {
+function learn({ party, kinds }: Visit, replies: Message[]): void {
   for (const [id] of textOf(replies).matchAll(/sess_\w+/g))
     if (!party.sessionIds.includes(id)) party.sessionIds.push(id);
   for (const reply of replies) {
     if (!isMessage(reply, CreateKeyResponseSchema)) continue;
     party.credentials.push(reply.secret);
-    party.keyIds.push(reply.key?.id ?? '');
+    const { id = '', scopes = [], project, expireTime } = reply.key ?? {};
+    party.keyIds.push(id);
+    kinds.set(reply.secret, {
+      scopes,
+      alike: alikeIn(project, Number(expireTime?.seconds) - Date.now() / 1000),
+    });
   }
 }
 
@@ -241,4 +281,13 @@ type Step = { credential: number; method: DescMethod; request: number };
  * A party in its world, and what became true there. `standing` is of what else other calls depend on: whether the form,
  * the session, the webhook, and the party's own sessions and keys are as they were.
  */
-type Visit = { world: World; party: Required<Party>; facts: Fact[]; standing: string };
+type Visit = {
+  world: World;
+  party: Required<Party>;
+  facts: Fact[];
+  standing: string;
+  kinds: Map<string, KeyKind>;
+};
+
+/** Keys of the same scopes that are `alike`, of one project and for as long, may do the same. */
+type KeyKind = { scopes: readonly string[]; alike: string };
