@@ -4,7 +4,7 @@ import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { CODE_TRIES, CODES_A_SESSION } from '../../src/domain/sessions/respondent.ts';
-import { stopMail } from '../../src/store/mail/mail.ts';
+import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { startAgent } from '../mcp/agent.ts';
 import { engines } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -321,7 +321,7 @@ describe.each(engines)('respondents on %s', (engine) => {
     }
     await codesTo(`nobody-${ada}`, 1);
 
-    expect(texts).toEqual(Array(3).fill(expect.stringContaining('If you have stopped all mails')));
+    expect(texts).toEqual(Array(3).fill(expect.stringContaining('If you stopped all emails')));
     expect(new Set(texts).size).toBe(1);
     expect(codesIn(ada)).toEqual([]);
   });

@@ -13,6 +13,7 @@ import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/deliveries/claim.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
+import { findFirstMaker } from '../../store/keys.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { isCodeOpen } from '../../store/mail/mailed-links.ts';
@@ -150,7 +151,7 @@ async function refuseQuestion(
   const isStranger = !(await hasConfirmed(database, to));
   const strangers = isStranger
     ? await takeMailAllowances(database, notifiedAs(secretKey, to), [
-        strangersOfKey(keyId, settings.notifyMailboxesPerKey),
+        strangersOfKey(await findFirstMaker(database, keyId), settings.notifyMailboxesPerKey),
       ])
     : null;
   if (strangers !== null) return { outcome: 'waits', error: notSent.strangers, waitMs: strangers.waitMs };

@@ -26,7 +26,7 @@ export function showCodePage(exchange: PageExchange, session: HostedSession, sho
     title: words.codeTitle,
     text: codeSent ? words.codeSentText : first,
     // The same for every address: it says nothing about one.
-    next: codeSent ? language.owner.sentNote : undefined,
+    next: codeSent ? words.codeSentNote : undefined,
     more: html`${codeSent && giveForm(language, shown)}
 ${sendForm(session, language, shown)}`,
   });

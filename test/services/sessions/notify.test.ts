@@ -225,6 +225,32 @@ describe.each(engines)('notifications of sessions on %s', (engine) => {
     await mails.expectMails(before + 5);
   });
 
+  it('count with the key that made the key, but for what the operator’s makes', async () => {
+    await using world = await givenService({ NOTIFY_MAILBOXES_PER_KEY: '2' });
+    const { service } = world;
+    const scopes = ['keys:write', 'sessions:write', 'sessions:notify'];
+    const makeBy = async (key: string) =>
+      (await service.post('/v1/keys', { name: 'made', scopes }, { key })).json.secret;
+    const makers = [await service.givenKey(scopes), await service.givenKey(['*'], 'tenant')];
+    const statusOf = async (email: string, key: string) =>
+      (await ask(service, { email }, {}, { key })).status;
+    const statuses = [];
+    for (const maker of makers) {
+      const child = await makeBy(maker);
+      const grandchild = await makeBy(child);
+      const other = await makeBy(maker);
+      statuses.push(
+        await statusOf('one@example.com', grandchild),
+        await statusOf('two@example.com', child),
+        await statusOf('three@example.com', other),
+        await statusOf('three@example.com', maker),
+        await statusOf('one@example.com', other),
+      );
+    }
+
+    expect(statuses).toEqual([201, 201, 429, 429, 201, 201, 201, 429, 429, 201]);
+  });
+
   it('reach a mailbox ten times a day over the whole service; the rest wait', async () => {
     await using world = await givenService();
     const { service, mails } = world;
