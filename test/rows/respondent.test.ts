@@ -84,7 +84,7 @@ describe.each(engines)('respondents on %s', (engine) => {
       () => uploads.createUpload({ ...upload, content: Buffer.from('A paper') }),
       () => uploads.uploadFile(parts()),
     ];
-    for (const call of calls) await expect(call()).rejects.toThrow(/Only the page takes answers/);
+    for (const call of calls) await expect(call()).rejects.toThrow(/Only the page accepts answers/);
     const json = { accept: 'application/json' };
     const replies = [
       await service.get(`/f/${sessionId}`, { key: null }),
