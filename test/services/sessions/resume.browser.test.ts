@@ -82,7 +82,7 @@ describe.skipIf(noBrowser)('who asks a person', { timeout: 60_000 }, () => {
     const asked = await service.database.select(`select id from sessions where notify->>'email' = $1`, [
       email,
     ]);
-    const { json } = await service.get(`/v1/sessions/${asked[0]?.id}`);
+    const { json } = await service.get(`/v1/sessions/${String(asked[0]?.id)}`);
     expect([asked.length, json.session.outcome, json.submission.answers]).toEqual([
       1,
       ...Object.values(learned),
