@@ -122,7 +122,7 @@ export type Connections = {
   /** For what needs a connection of its own, such as the listener. */
   pool: Pool;
   /** How many statements and transactions of theirs use now. */
-  heldBy(holder: Holder): number;
+  heldBy: (holder: Holder) => number;
   /** What the ORM reaches the server by. */
   dialect: PostgresDialect;
   /** Runs one statement; `prepared` is as in `StatementOptions`. */
