@@ -105,6 +105,22 @@ it('createForm, with the service behind it, refuses what the service refuses, an
   expect(seen.page).toBeGreaterThan(1.5 * FORMS);
 }, 600_000);
 
+it('createForm takes a required text of spaces alone for no answer, and shows nothing that depends on one', async () => {
+  const fields = [
+    { id: 'name', type: 'text', required: true },
+    { id: 'more', type: 'text', visibleWhen: { field: 'name', op: 'notEmpty' } },
+  ];
+  const { id } = await service.givenPublishedForm({ fields });
+  const { form: definition } = (await service.get(`/api/forms/${id}`, { key: null })).json;
+  const form = library.createForm(definition, { service: service.url, storage: null, languages: ['en'] });
+  const shown = (name: string) => {
+    form.set('name', name);
+    return form.state.fields.map((field) => field.id);
+  };
+
+  expect([shown('  '), shown('Ada')]).toEqual([['name'], ['name', 'more']]);
+});
+
 /** Adds what a form's own page leaves to the service, and what it does not see. */
 function vary(random: Random, field: Field): object {
   const isText = field.type === 'text' || field.type === 'textarea';

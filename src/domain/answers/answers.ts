@@ -137,13 +137,15 @@ function checkPosted(fields: CompiledField[], answers: Answers, base: Answers): 
 function settle(field: CompiledField, answers: Answers, base: Answers | undefined): Json | undefined {
   const layer = base !== undefined && !Object.hasOwn(answers, field.id) ? base : answers;
   const answer = ownValue(layer, field.id);
-  if (!isEmpty(answer) && !(field.needsMoreThanSpaces && isBlank(answer))) return answer;
+  if (!field.isUnanswered(answer)) return answer;
   const cleared = base !== undefined && Object.hasOwn(layer, field.id);
   return cleared ? undefined : copyOf(field.defaultValue);
 }
 
-function isBlank(answer: Json | undefined): boolean {
-  return typeof answer === 'string' && answer.trim() === '';
+/** Whether this is no answer to the field: nothing, or only spaces where a text is required. */
+export function isUnanswered({ type, required }: Field, answer: unknown): boolean {
+  const isBlank = typeof answer === 'string' && answer.trim() === '';
+  return isEmpty(answer) || (isBlank && required && fieldRules[type].needsMoreThanSpaces === true);
 }
 
 function compileField(field: Field): CompiledField {
@@ -152,7 +154,7 @@ function compileField(field: Field): CompiledField {
   return {
     id: field.id,
     required: field.required,
-    needsMoreThanSpaces: field.required && rules.needsMoreThanSpaces === true,
+    isUnanswered: (answer) => isUnanswered(field, answer),
     onlyByPerson: field.answeredBy === 'human',
     visibleWhen: field.visibleWhen,
     defaultValue: field.defaultValue,
@@ -226,7 +228,7 @@ type Check = { root: string; violations: Violation[]; match: PatternTest; byPers
 type CompiledField = {
   id: string;
   required: boolean;
-  needsMoreThanSpaces: boolean;
+  isUnanswered: (answer: Json | undefined) => boolean;
   onlyByPerson: boolean;
   visibleWhen: Condition | undefined;
   defaultValue: Json | undefined;

@@ -1,5 +1,5 @@
 import { readInputs } from '../../../../src/domain/answers/answer-texts.ts';
-import { compileForm } from '../../../../src/domain/answers/answers.ts';
+import { compileForm, isUnanswered } from '../../../../src/domain/answers/answers.ts';
 import { stepAfter, stepsOf, visibleIds } from '../../../../src/domain/answers/steps.ts';
 import { isEmpty } from '../../../../src/domain/conditions/condition.ts';
 import type { Field, FormDefinition } from '../../../../src/domain/definition/definition.ts';
@@ -91,10 +91,8 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
 
   /** The answers that decide what is asked: the service fills in the default of a field that is left empty. */
   function counted(): Record<string, Answer> {
-    const defaults = shown.fields.flatMap(({ id, defaultValue }) =>
-      defaultValue !== undefined && isEmpty(ownValue(values, id)) ? [[id, defaultValue]] : [],
-    );
-    return { ...values, ...Object.fromEntries(defaults) };
+    const unanswered = shown.fields.filter((field) => isUnanswered(field, ownValue(values, field.id)));
+    return { ...values, ...Object.fromEntries(unanswered.map(({ id, defaultValue }) => [id, defaultValue])) };
   }
 
   /** The answers that can be sent from here. */
