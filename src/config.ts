@@ -357,7 +357,7 @@ const table = z.object({
   maxWaitsTotal: setting('MAX_WAITS_TOTAL', 'those of all keys', '10000', wholeNumber(1, 1_000_000)),
   notifyMailboxesPerKey: setting(
     'NOTIFY_MAILBOXES_PER_KEY',
-    'mailboxes that have not confirmed anything to the service and that one key may email in a day, for sessions',
+    'mailboxes that have not confirmed anything to the service and that one key, with the keys that it made, may email in a day, for sessions; a key made by a `*` key of the project `default` counts alone',
     '50',
     wholeNumber(0, 1_000_000),
   ),

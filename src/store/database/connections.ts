@@ -36,7 +36,7 @@ export function createConnections(config: PoolConfig): Connections {
   return {
     pool,
     dialect: Object.assign(new PostgresDialect(counted), { createDriver: () => new ServerDriver(counted) }),
-    heldBy: (holder) => [...holders.values()].filter((each) => each === holder).length,
+    countUsedBy: (holder) => [...holders.values()].filter((each) => each === holder).length,
     async query(sql, params, prepared = false) {
       const client = await connect();
       try {
@@ -122,7 +122,7 @@ export type Connections = {
   /** For what needs a connection of its own, such as the listener. */
   pool: Pool;
   /** How many statements and transactions of theirs use now. */
-  heldBy: (holder: Holder) => number;
+  countUsedBy: (holder: Holder) => number;
   /** What the ORM reaches the server by. */
   dialect: PostgresDialect;
   /** Runs one statement; `prepared` is as in `StatementOptions`. */

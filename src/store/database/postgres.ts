@@ -50,13 +50,17 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     listen: (channel, handler) => listenOn(connections.pool, channel, handler, log),
     connections: () => {
       const { totalCount, idleCount, waitingCount } = connections.pool;
-      const { heldBy } = connections;
+      const { countUsedBy } = connections;
       return {
         inUse: totalCount - idleCount,
         idle: idleCount,
         most: poolSize,
         waiting: waitingCount,
-        held: { strangers: heldBy('strangers'), owners: heldBy('owners'), projects: heldBy('projects') },
+        held: {
+          strangers: countUsedBy('strangers'),
+          owners: countUsedBy('owners'),
+          projects: countUsedBy('projects'),
+        },
       };
     },
     close: async () => {

@@ -78,9 +78,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/delivery/webhook/sender.ts',
-        find: 'const headers = headersOf(content, webhook, body)',
+        find: 'const headers = headersOf(content, webhook, target, body)',
         replace:
-          "const headers = headersOf({ ...content, eventId: [content.eventId, ...(claim.step === 0 ? [] : [claim.step])].join('r') }, webhook, body)",
+          "const headers = headersOf({ ...content, eventId: [content.eventId, ...(claim.step === 0 ? [] : [claim.step])].join('r') }, webhook, target, body)",
       },
     ],
   },
@@ -133,9 +133,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/delivery/mail/may-send.ts',
-        find: 'if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {',
+        find: 'if (await isMailStopped(options.database, { address: to, formId, unasked })) {',
         replace:
-          'if (claim.step === 0 && (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked }))) {',
+          'if (claim.step === 0 && (await isMailStopped(options.database, { address: to, formId, unasked }))) {',
       },
     ],
   },

@@ -78,6 +78,7 @@ const byName: Record<string, Values> = {
   keepRecipients: () => [undefined, true],
   everywhere: () => [undefined, true],
   stay: () => [undefined, true],
+  people: () => [undefined, { delimiter: ',' }],
   signIn: () => [undefined, true],
 
   scopes: (_world, { scopes }) => [
