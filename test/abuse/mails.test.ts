@@ -27,8 +27,8 @@ it('mails a stranger no word of who makes forms on their address without a key, 
 
   const toVictim = () =>
     mailServer.mails.filter(({ recipients }) => !recipients.includes('owner@example.com'));
-  const subjects = Object.groupBy(toVictim(), ({ subject = '' }) => subject);
-  expect(Object.values(subjects).map((mails) => mails?.length)).toEqual([3, 3]);
+  const notices = toVictim().filter(({ subject = '' }) => /\d new responses?$/.test(subject));
+  expect([toVictim().length, notices.length]).toEqual([6, 3]);
   for (const mail of toVictim()) {
     const words = [mail.subject, mail.text, mail.html, mail.source].join('\n');
     expect(words).not.toMatch(/bargain|evil\.example|192\.0\.2\.1|hxxp:|Answerword|Subjectword/i);
