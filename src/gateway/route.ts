@@ -10,7 +10,7 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { custom, unrecognized, type Violation, violationsOf } from '../domain/errors/violations.ts';
-import { isObject } from '../domain/json/json.ts';
+import { isObject, ownValue } from '../domain/json/json.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
@@ -72,11 +72,12 @@ export function readQuery<Query>({ query: sent }: Pick<Request, 'query'>, schema
   const known = Object.keys(schema.shape);
   const given: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(sent)) {
+    if (/^(utm_|_)/.test(name)) continue;
     const [, object = '', property = ''] = /^(\w+)(\[.*\])$/s.exec(name) ?? [];
-    if (schema.shape[object]?.meta()?.type !== 'object') given[name] = value;
+    if (ownValue(schema.shape, object)?.meta()?.type !== 'object') given[name] = value;
     else given[object] = { ...(isObject(given[object]) && given[object]), [property]: value };
   }
-  const unknown = Object.keys(given).filter((name) => !known.includes(name) && !/^(utm_|_)/.test(name));
+  const unknown = Object.keys(given).filter((name) => !known.includes(name));
   const query = schema.safeParse(given);
   if (query.success && unknown.length === 0) return query.data;
   // Every parameter is a text: one that came twice, an array, fits none of them.

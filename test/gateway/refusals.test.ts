@@ -160,6 +160,16 @@ describe('every route that reads a query', () => {
     expect(reading.length).toBeGreaterThan(10);
   });
 
+  it('refuses names that every object of JavaScript has', async () => {
+    await using gateway = await startGateway(answeringWith(() => () => ({ nextPageToken: '' })));
+
+    const replies = ['constructor=1', 'constructor[x]=1', 'toString[a][b]=1'].map((query) =>
+      gateway.call('GET', `/v1/forms?${query}`),
+    );
+
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([400, 400, 400]);
+  });
+
   it('ignores what links get when they are shared', async () => {
     await using gateway = await startGateway(answeringWith(() => () => ({ nextPageToken: '' })));
 
