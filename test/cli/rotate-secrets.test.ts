@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newApiKey } from '../../src/domain/secrets/new-secrets.ts';
@@ -8,6 +8,7 @@ import { admin, givenInstallation } from '../support/installation.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm } from '../support/server.ts';
 import { spawnService } from '../support/spawn.ts';
+import { until } from '../support/until.ts';
 import { verifySignature } from '../support/verify-signature.ts';
 
 const bootstrapKey = newApiKey();
@@ -43,6 +44,9 @@ it.each(engines)('admin rotate-secrets takes back what the former key gave, on %
   const { form } = (await post('/api/forms/create', contactForm)) as { form?: { activate_url: string } };
   const { pathname, search } = new URL(form?.activate_url ?? '', url);
   await post(`${pathname}${search}`, { email: 'ada@example.com' });
+  // The link is stored when its email is sent: without a mail server, written into a folder.
+  const mails = join(env.DATA_DIR ?? '', 'mail');
+  await until(() => existsSync(mails) && readdirSync(mails).some((name) => name.endsWith('.eml')));
 
   const early = await admin(['rotate-secrets', '--yes'], env);
   expect(early).toMatchObject({ code: 1, errors: expect.stringMatching(/^Stop every instance/) });
