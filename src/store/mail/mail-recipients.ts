@@ -16,6 +16,9 @@ export const MailRecipientEntity = defineEntity({
     /** The address as the form's owner wrote it, who has added it; null where the definition alone names it. */
     addedAs: text().strictNullable(),
   },
+  indexes: [
+    { name: 'mail_recipients_by_address', properties: ['address'], where: 'confirmed_at is not null' },
+  ],
 });
 
 /** Records that an address wants a form's mail, as it says by a link that only it was sent. Again is the same. */
