@@ -1,7 +1,10 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
+import { NextCall } from '../gen/headlessforms/v1/errors_pb.js';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
 import { demoFormId } from './domain/ids.ts';
+import { policyOf } from './domain/methods.ts';
 import type { SecretBox, SecretKey } from './domain/secrets/secret-key.ts';
 import { explainRefusals } from './pages/form/explain-refusals.ts';
 import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
@@ -19,7 +22,14 @@ import type { UploadStore } from './services/uploads/upload-store.ts';
 import { type AuditWriter, createAuditWriter } from './store/audit/audit-writer.ts';
 import { followDatabase, type MachineClock } from './store/database/clock.ts';
 import type { Database } from './store/database/database.ts';
-import { DatabaseUnavailable, isDiskFull, Overloaded, transientFault } from './store/database/faults.ts';
+import {
+  DatabaseUnavailable,
+  isDiskFull,
+  LIST_STATEMENT_MS,
+  Overloaded,
+  ReadTooLong,
+  transientFault,
+} from './store/database/faults.ts';
 import { setReader } from './store/database/read-queue.ts';
 import { countCall } from './store/rate-limits.ts';
 import { createSubmissionWriter, type SubmissionWriter } from './store/submissions/submission-writer.ts';
@@ -131,8 +141,11 @@ export function createApi(options: ServiceOptions): Api {
     rateLimits,
     describeTemporaryFault,
     refuse: refuseWhileLow(options.disk, database.engine, options.metrics),
-    onIdentified: ({ caller, owner }) =>
-      setReader(caller?.keyId === undefined ? (owner ? 'owners' : 'strangers') : caller.projectId),
+    onIdentified: ({ caller, owner }, { narrowedBy }) =>
+      setReader(
+        caller?.keyId === undefined ? (owner ? 'owners' : 'strangers') : caller.projectId,
+        narrowedBy !== undefined,
+      ),
     onLimit: options.metrics?.onLimit,
     tracing: options.tracing,
     now,
@@ -141,7 +154,17 @@ export function createApi(options: ServiceOptions): Api {
   return { ...services, ...rpc };
 }
 
-function describeTemporaryFault(error: unknown): string | undefined {
+function describeTemporaryFault(error: unknown, method: DescMethod) {
+  if (error instanceof ReadTooLong) {
+    const { narrowedBy = 'less' } = policyOf(method);
+    const message = `This took longer than ${LIST_STATEMENT_MS / 1000} s and was stopped: ask for ${narrowedBy}`;
+    return { message, nextCall: NextCall.CORRECTED };
+  }
+  const what = temporaryFaultOf(error);
+  return what === undefined ? undefined : { message: `${what}; try again soon` };
+}
+
+function temporaryFaultOf(error: unknown): string | undefined {
   if (error instanceof Overloaded) return 'The service is overloaded';
   if (isDiskFull(error)) return 'The disk is full';
   if (error instanceof DatabaseUnavailable) return 'The database is out of reach';

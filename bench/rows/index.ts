@@ -17,6 +17,7 @@ import { list } from './list.ts';
 import { listFiltered } from './list-filtered.ts';
 import { memory } from './memory.ts';
 import { memoryEmbedded } from './memory-embedded.ts';
+import { neighbours } from './neighbours.ts';
 import { overload } from './overload.ts';
 import { page } from './page.ts';
 import { snapshot } from './snapshot.ts';
@@ -35,6 +36,7 @@ export const rows: Row[] = [
   snapshot,
   fairness,
   lag,
+  neighbours,
   awaiting,
   idle,
   list,

@@ -68,7 +68,7 @@ export type Bench = AsyncDisposable & {
 export type Target = { port: number; usage: () => Usage };
 
 /** `request` makes the bytes of the next request; `expect` is the status it should get. */
-export type Call = { request: () => Buffer; expect: number; connections?: number };
+export type Call = { request: () => Buffer; expect: number; connections?: number; count?: number };
 
 /** One line of the table of rows. */
 export type Row = {

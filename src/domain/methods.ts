@@ -147,6 +147,10 @@ const forms: MethodTable<typeof FormsService> = {
 const submit = { key: 'none', limits: pageLimits.submit } as const;
 const submitManaged = mayOpen('submissions:write', pageLimits.submit);
 
+/** What to ask for where a list takes too long. */
+const shorterTime = 'a shorter time (created_after, created_before), fewer conditions or a smaller page';
+const smallerPage = 'another status or a smaller page';
+
 const submissions: MethodTable<typeof SubmissionsService> = {
   createSubmission: { ...submit, audit: isAnswer },
   createManagedSubmission: { ...submitManaged, audit: isAnswer },
@@ -158,8 +162,16 @@ const submissions: MethodTable<typeof SubmissionsService> = {
     audit: isAnswer,
   },
   getSubmission: { ...needs('submissions:read'), audit: notes('submission.read') },
-  listSubmissions: { ...needs('submissions:read'), audit: notes('submission.listed') },
-  exportSubmissions: { ...needs('submissions:read'), audit: notes('submission.exported') },
+  listSubmissions: {
+    ...needs('submissions:read'),
+    audit: notes('submission.listed'),
+    narrowedBy: shorterTime,
+  },
+  exportSubmissions: {
+    ...needs('submissions:read'),
+    audit: notes('submission.exported'),
+    narrowedBy: 'a list by created_after and created_before in its place',
+  },
   watchSubmissions: { ...needs('submissions:read'), audit: notes('submission.watched') },
   deleteSubmission: {
     ...needs('submissions:delete'),
@@ -182,7 +194,11 @@ const sessions: MethodTable<typeof SessionsService> = {
   getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   getSessionAgentSchema: { ...needs('sessions:read'), audit: notes('session.read') },
-  listSessions: { ...needs('sessions:read'), audit: notes('session.listed') },
+  listSessions: {
+    ...needs('sessions:read'),
+    audit: notes('session.listed'),
+    narrowedBy: smallerPage,
+  },
   updateSession: {
     ...mayOpen('sessions:write', pageLimits.session),
     audit: notes('session.changed'),
@@ -218,8 +234,16 @@ const webhooks: MethodTable<typeof WebhooksService> = {
     ...keepsReply,
   },
   testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested'), ...keepsReply },
-  listDeliveries: { ...mayOpen('webhooks:read', reads), audit: notes('delivery.listed') },
-  listFormDeliveries: { ...needs('submissions:read'), audit: notes('delivery.listed') },
+  listDeliveries: {
+    ...mayOpen('webhooks:read', reads),
+    audit: notes('delivery.listed'),
+    narrowedBy: smallerPage,
+  },
+  listFormDeliveries: {
+    ...needs('submissions:read'),
+    audit: notes('delivery.listed'),
+    narrowedBy: smallerPage,
+  },
   replayDelivery: {
     ...mayOpen('webhooks:write', webhookLimits),
     audit: changes('delivery.replayed'),
@@ -236,7 +260,11 @@ const keys: MethodTable<typeof KeysService> = {
 };
 
 const audit: MethodTable<typeof AuditService> = {
-  listAuditEntries: { ...needs('audit:read'), audit: notes('audit.listed') },
+  listAuditEntries: {
+    ...needs('audit:read'),
+    audit: notes('audit.listed'),
+    narrowedBy: shorterTime,
+  },
 };
 
 const hosted: MethodTable<typeof HostedService> = {
@@ -348,13 +376,29 @@ const owners: MethodTable<typeof OwnersService> = {
   addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added'), ...keepsReply },
   removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
   offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
-  listOwnedSubmissions: { ...owner, audit: notes('submission.listed') },
-  searchOwnedSubmissions: { ...ownerReadsMany, audit: notes('submission.searched') },
-  getOwnedFormStatistics: { ...ownerReadsMany, audit: notes('form.statistics_read') },
+  listOwnedSubmissions: {
+    ...owner,
+    audit: notes('submission.listed'),
+    narrowedBy: shorterTime,
+  },
+  searchOwnedSubmissions: {
+    ...ownerReadsMany,
+    audit: notes('submission.searched'),
+    narrowedBy: shorterTime,
+  },
+  getOwnedFormStatistics: {
+    ...ownerReadsMany,
+    audit: notes('form.statistics_read'),
+    narrowedBy: 'a list by a shorter time in its place',
+  },
   getOwnedSubmission: { ...owner, audit: notes('submission.read') },
   replayOwnedDelivery: { ...owner, audit: changes('delivery.replayed'), ...keepsReply },
   deleteOwnedSubmission: { ...owner, audit: changes('submission.deleted'), stores: 'nothing' },
-  exportOwnedSubmissions: { ...ownerReadsMany, audit: notes('submission.exported') },
+  exportOwnedSubmissions: {
+    ...ownerReadsMany,
+    audit: notes('submission.exported'),
+    narrowedBy: 'a list by a shorter time in its place',
+  },
   getOwnedUpload: { ...owner, audit: notes('upload.read') },
 };
 
@@ -415,6 +459,11 @@ export type Policy = LimitedAccess & {
    * stores next to nothing.
    */
   stores?: 'files' | 'rows' | 'nothing';
+  /**
+   * Of what reads much, in statements with a short time limit on a server: what to ask for where one takes longer, to
+   * be read after "ask for".
+   */
+  narrowedBy?: string;
   /**
    * `reply`: with an idempotency key its reply is kept for 24 hours, and given again when the call is repeated. Of other
    * methods that take such a key, what they make keeps it.

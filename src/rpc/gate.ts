@@ -3,7 +3,7 @@ import { ConnectError, type ContextValues, type Interceptor } from '@connectrpc/
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isLoopback, withOneLoopback } from '../domain/addresses/loopback.ts';
 import { failed, insufficientScope } from '../domain/errors/failure.ts';
-import { type Access, isWithinScopes, policyOf } from '../domain/methods.ts';
+import { type Access, isWithinScopes, type Policy, policyOf } from '../domain/methods.ts';
 import { noteCaller } from '../telemetry/access-log.ts';
 import { bearerOf, type Caller, type CallFacts, factsOf, type Owner } from './context.ts';
 import { type RateLimits, setRateHeaders } from './rate-limits.ts';
@@ -18,7 +18,7 @@ export function createGate({ authentication, rateLimits, refuse, onIdentified }:
     const facts = factsOf({ values });
     const policy = policyOf(method);
     await identify(header, facts, policy, authentication);
-    onIdentified?.(facts);
+    onIdentified?.(facts, policy);
     await rateLimits?.(policy.limits, facts, formId);
     refuse(method);
   };
@@ -119,7 +119,7 @@ export type GateOptions = {
   /** Throws what keeps everybody from calling a method just now. */
   refuse: (method: DescMethod) => void;
   /** Called when it is known who calls. */
-  onIdentified?: ((facts: Pick<CallFacts, 'caller' | 'owner'>) => void) | undefined;
+  onIdentified?: ((facts: Pick<CallFacts, 'caller' | 'owner'>, policy: Policy) => void) | undefined;
 };
 
 /** Finds the owner of a key. */

@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { type Duration, DurationSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
-import { FailureSchema, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { FailureSchema, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
 import { failed, limitOf, nameOf, reasonOf, withFailure } from '../domain/errors/failure.ts';
 import { describeReceived } from '../domain/errors/violations.ts';
@@ -34,7 +34,7 @@ export function createCallLog({ log, now, describeTemporaryFault, onLimit }: Log
 
   function fail(call: LoggedCall, startedAt: number, error: unknown): ConnectError {
     const facts = loggedOf(call, startedAt);
-    const failure = failureOf(error, facts.requestId, call.signal);
+    const failure = failureOf(error, facts.requestId, call);
     const line = factsOf({ values: call.contextValues }).line;
     // What a route answers is in its status.
     if (line?.route !== undefined) line.code = Code[failure.code];
@@ -101,16 +101,14 @@ export function createCallLog({ log, now, describeTemporaryFault, onLimit }: Log
   }
 
   /** Only ConnectErrors leave: the text of any other error could reveal internals. */
-  function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
+  function failureOf(error: unknown, requestId: string, { method, signal }: LoggedCall): ConnectError {
     if (error instanceof ConnectError) return withFailure(error);
     if (isLate(signal)) return withFailure(signal.reason);
     if (signal.aborted) return withFailure(new ConnectError('The caller has gone', Code.Canceled));
-    const temporary = describeTemporaryFault(error);
+    const temporary = describeTemporaryFault(error, method);
     if (temporary !== undefined) {
-      return failed(Reason.UNAVAILABLE, `${temporary}; try again soon`, {
-        retryAfter: RETRY_AFTER_SECONDS,
-        cause: error,
-      });
+      const { message, nextCall = NextCall.SAME } = temporary;
+      return failed(Reason.UNAVAILABLE, message, { retryAfter: RETRY_AFTER_SECONDS, nextCall, cause: error });
     }
     return failed(Reason.INTERNAL, `Something went wrong on our side. Reference: ${requestId}`, {
       cause: error,
@@ -198,8 +196,11 @@ type LoggedCall = { method: DescMethod; header: Headers; contextValues: ContextV
 export type LogOptions = {
   log: Log;
   now: () => number;
-  /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
-  describeTemporaryFault: (error: unknown) => string | undefined;
+  /** Why a call failed, in a sentence, and what to do, if the cause is temporary; undefined for other errors. */
+  describeTemporaryFault: (
+    error: unknown,
+    method: DescMethod,
+  ) => { message: string; nextCall?: NextCall } | undefined;
   /** Counts that a limit had no room for a call. */
   onLimit?: ((limit: string) => void) | undefined;
 };

@@ -3,9 +3,9 @@ import { PostgresDialect, PostgresDriver } from 'kysely';
 import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg';
 import type { Log } from '../../telemetry/log.ts';
 import { timeTypes } from './engine.ts';
-import { isConnectionFault } from './faults.ts';
+import { isConnectionFault, LIST_STATEMENT_MS } from './faults.ts';
 import type { Row } from './queries.ts';
-import { currentHolder, type Holder } from './read-queue.ts';
+import { currentHolder, type Holder, isTimedRead } from './read-queue.ts';
 
 /**
  * Makes the connections to a server that everything runs on: the ORM, Kysely, transactions and single
@@ -25,11 +25,27 @@ export function createConnections(config: PoolConfig): Connections {
   pool.on('error', () => undefined);
   const holders = new Map<object, Holder | undefined>();
   pool.on('release', (_error, client) => holders.delete(client));
+  const timed = new WeakSet<object>();
 
   async function connect(): Promise<PoolClient> {
     const client = await pool.connect();
     holders.set(client, currentHolder());
+    const isTimed = isTimedRead();
+    if (timed.has(client) !== isTimed) await setTimed(client, isTimed);
     return client;
+  }
+
+  /** Most requests read as those before them do, so that few statements come here. */
+  async function setTimed(client: PoolClient, isTimed: boolean): Promise<void> {
+    const limit = isTimed ? LIST_STATEMENT_MS : (config.statement_timeout ?? 0);
+    try {
+      await client.query(`set statement_timeout = ${Number(limit)}`);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    if (isTimed) timed.add(client);
+    else timed.delete(client);
   }
 
   const counted = { pool: { options: pool.options, connect, end: () => pool.end() } };

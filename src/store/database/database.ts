@@ -2,10 +2,10 @@ import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
 import type { Engine } from './engine.ts';
-import { isStorageFault, transientFault, withRetries } from './faults.ts';
+import { inTimedRead, isStorageFault, transientFault, withRetries } from './faults.ts';
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
-import { createReadQueue, type ReadBounds } from './read-queue.ts';
+import { createReadQueue, isTimedRead, type ReadBounds } from './read-queue.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
@@ -56,12 +56,14 @@ const DEFAULT_POOL_SIZE = 10;
 export function databaseOn(engine: Engine): Database {
   const storage = new StorageWatch();
   const reads = createReadQueue(readBounds(engine));
+  const readRepeatedly = <T>(work: () => Promise<T>) =>
+    reads.run(() => withRetries(isTimedRead() ? () => inTimedRead(work) : work, always));
   return {
     ...engine,
-    read: (work) => reads.run(() => withRetries(() => work(engine.em.fork()), always)),
+    read: (work) => readRepeatedly(() => work(engine.em.fork())),
     write: (work) => storage.observe(() => withRetries(() => work(engine.em.fork()), never), always),
     select: (sql, params = [], { prepared = false } = {}) =>
-      reads.run(() => withRetries(() => engine.query(sql, params, prepared), always)),
+      readRepeatedly(() => engine.query(sql, params, prepared)),
     execute: (sql, params = [], { prepared = false, repeatable = false } = {}) =>
       storage.observe(
         () => withRetries(() => engine.query(sql, params, prepared), repeatable ? always : never),

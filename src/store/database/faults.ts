@@ -9,6 +9,11 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
+/** A statement of a list, a search, an export or a statistic took longer than `LIST_STATEMENT_MS`, as it would again. */
+export class ReadTooLong extends Error {
+  override name = 'ReadTooLong';
+}
+
 /** More waits to be stored than may wait: the caller should come back a little later. */
 export class Overloaded extends Error {
   override name = 'Overloaded';
@@ -81,6 +86,19 @@ export function isDataError(error: unknown): boolean {
   return /^(22|23|54)/.test(sqlState(error) ?? '');
 }
 
+/** SQLSTATE: cancelled by the statement time-out or by hand. */
+const QUERY_CANCELED = '57014';
+
+/** Runs a read whose statements have `LIST_STATEMENT_MS`. */
+export async function inTimedRead<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (sqlState(error) === QUERY_CANCELED) throw new ReadTooLong('A read took too long', { cause: error });
+    throw error;
+  }
+}
+
 /** SQLSTATE: serialization failure, deadlock. Nothing is wrong with the connection. */
 const betweenTransactions = new Set(['40001', '40P01']);
 
@@ -108,9 +126,9 @@ const withoutEffect = new Set([
   'ENOTFOUND',
 ]);
 
-/** Cancelled by the statement time-out or by hand, shut down, crashed, reset by the network. */
+/** Cancelled, shut down, crashed, reset by the network. */
 const lostConnection = new Set([
-  '57014',
+  QUERY_CANCELED,
   '57P01',
   '57P02',
   ...noNetwork,
@@ -147,7 +165,7 @@ export async function withRetries<T>(work: () => Promise<T>, isRepeatable: () =>
     try {
       return await work();
     } catch (error) {
-      if (error instanceof DatabaseUnavailable) throw error;
+      if (error instanceof DatabaseUnavailable || error instanceof ReadTooLong) throw error;
       const left = transientFault(error);
       if (left === undefined) throw error;
 
@@ -168,6 +186,12 @@ export const RETRY_WINDOW_MS = 10_000;
 
 /** A server that can't be connected to within this is treated as away. */
 export const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * What a statement of a list, a search, an export or a statistic may take, by the server's `statement_timeout`; a page
+ * takes some milliseconds of it. The embedded database can't stop a statement: there, these are in steps.
+ */
+export const LIST_STATEMENT_MS = 3_000;
 
 /** When the server itself is silent: a little more than a statement may take. */
 export const ANSWER_TIMEOUT_MS = 12_000;

@@ -51,12 +51,12 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
 
   return {
     async run(work) {
-      const name = current.getStore()?.reader;
+      const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
       await enter(name);
       try {
         // A read within a read would wait for itself.
-        return await current.run({ reader: undefined, holder: name }, work);
+        return await current.run({ reader: undefined, holder: name, isTimed: readsMuch }, work);
       } finally {
         leave(name);
       }
@@ -69,10 +69,18 @@ export function forReader<T>(work: () => T): T {
   return current.run({ reader: undefined }, work);
 }
 
-/** Says whose reads those of the current request are. */
-export function setReader(reader: string): void {
+/** Says whose reads those of the current request are, and whether it reads much: then each has `LIST_STATEMENT_MS`. */
+export function setReader(reader: string, readsMuch = false): void {
   const request = current.getStore();
-  if (request !== undefined) request.reader = reader;
+  if (request === undefined) return;
+  request.reader = reader;
+  // A page makes several calls at once.
+  request.readsMuch ||= readsMuch;
+}
+
+/** Whether the current read has `LIST_STATEMENT_MS` for each statement. */
+export function isTimedRead(): boolean {
+  return current.getStore()?.isTimed === true;
 }
 
 /** Runs work that others wait for, too, whoever came first: without a bound. */
@@ -86,8 +94,15 @@ export function currentHolder(): Holder | undefined {
   return holder === undefined || holder === 'strangers' || holder === 'owners' ? holder : 'projects';
 }
 
-/** `holder` is whose read is under way, to which no bound applies any more. */
-const current = new AsyncLocalStorage<{ reader: string | undefined; holder?: string } | undefined>();
+const current = new AsyncLocalStorage<Current | undefined>();
+
+type Current = {
+  reader: string | undefined;
+  readsMuch?: boolean;
+  /** Whose read is under way, to which no bound applies any more. */
+  holder?: string;
+  isTimed?: boolean;
+};
 
 export type Holder = 'strangers' | 'owners' | 'projects';
 

@@ -93,3 +93,48 @@ describe('strangers whose reads hang', () => {
     expect(new Set((await Promise.all(hanging)).map(({ status }) => status))).toEqual(new Set([404]));
   });
 });
+
+describe('reads of one project', () => {
+  let service: TestService;
+  afterEach(() => service[Symbol.asyncDispose]());
+
+  it('hold half of the connections, for 3 seconds, and then say what to ask for', async () => {
+    service = await startService({ engine: 'postgres', env: { RATE_LIMIT: 'off' } });
+    const form = await service.givenPublishedForm();
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const lock = service.database.transaction(async (tx) => {
+      await tx.execute('lock table submissions in access exclusive mode');
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+
+    const lists = Array.from({ length: 8 }, () => service.get(`/v1/forms/${form.id}/submissions`));
+    const exported = service.get(`/v1/forms/${form.id}/submissions/export?format=ndjson`);
+    await until(() => (service.database.connections()?.held.projects ?? 0) > 1);
+    const { held, most } = service.database.connections() ?? {};
+    const refused = await Promise.race(lists);
+    const others = await service.get('/v1/forms');
+    const exports = await exported;
+    release.resolve();
+    await lock;
+    await Promise.all(lists);
+
+    expect(held?.projects).toBeLessThanOrEqual((most ?? 0) / 2);
+    expect(refused.status).toBe(503);
+    expect(refused.json.error).toMatchObject({
+      message: expect.stringMatching(
+        /took longer than 3 s .* ask for a shorter time \(created_after, created_before\)/,
+      ),
+      next_call: 'corrected',
+    });
+    expect(exports.json.error.message).toContain('ask for a list by created_after and created_before');
+    expect(others.status).toBe(200);
+    // What is no list has the usual time, whichever connection it gets.
+    const limits = await Promise.all(
+      Array.from({ length: most ?? 0 }, () => service.database.select('show statement_timeout')),
+    );
+    expect(new Set(limits.flat().map((row) => row.statement_timeout))).toEqual(new Set(['10s']));
+  });
+});

@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Bench, Row } from '../support/bench.ts';
+import type { BigProject } from '../support/big-project.ts';
+import { contactForm } from '../support/form.ts';
+import { type LagMeter, startLagMeter } from '../support/lags.ts';
+import type { Report } from '../support/report.ts';
+import { objectAt, serviceEnv } from '../support/service.ts';
+import { submissionsTo } from './accept.ts';
+
+/** Submissions a second to the small project. */
+const RATE = 20;
+
+/** Those to the big one beside everything else that it does. */
+const FLOOD = 200;
+
+/** The big one's, before it begins. */
+const STORED = 30_000;
+
+export const neighbours: Row = {
+  name: 'neighbours',
+  what: 'submits and deliveries of a small project while a big one searches, lists, exports, erases, replays and floods, beside the small one alone',
+  async run(bench, report) {
+    await beside(bench, report, 'PostgreSQL', { DATABASE_URL: await bench.databases.create() });
+    await beside(bench, report, 'embedded', {});
+  },
+};
+
+async function beside(bench: Bench, report: Report, engine: string, database: NodeJS.ProcessEnv) {
+  using meter = await startLagMeter();
+  const env = { ...database, DATA_DIR: bench.folder() };
+  const service = await bench.service(env);
+  const big = await service.publish(contactForm('http://127.0.0.1:9/'));
+  const { webhooks } = await service.call('GET', '/v1/webhooks');
+  const webhookId = String(Array.isArray(webhooks) && webhooks[0]?.id);
+  await bench.hammered(service, { ...submissionsTo(big.formId), count: bench.scaled(STORED) })({
+    warmingUp: false,
+  });
+  const small = await smallProject(service.port, env, meter);
+
+  const send = async () => {
+    const target = { port: service.port, formId: small, perSecond: RATE };
+    await meter.send({ ...target, seconds: bench.seconds({ warmingUp: true }) });
+    meter.reset();
+    const { p99Ms } = await meter.send({
+      ...target,
+      seconds: bench.seconds({ warmingUp: false }) * bench.rounds,
+    });
+    return { submitMs: p99Ms, lagMs: meter.lags().p99Ms };
+  };
+  const alone = await send();
+  const input: BigProject = { port: service.port, formId: big.formId, webhookId, perSecond: FLOOD };
+  const load = await bench.program('support/big-project.ts', input);
+  const together = await send();
+  const done = await load.ask<Record<string, number>>({});
+
+  report.fact(
+    `${engine}, what the big one did`,
+    Object.entries(done)
+      .map((each) => each.join(' '))
+      .join(', '),
+  );
+  report.fact(`${engine}, p99 of a submit alone`, `${alone.submitMs.toFixed(1)} ms`);
+  report.atMost(`${engine}, p99 of a submit to that alone`, together.submitMs / alone.submitMs, 2);
+  report.fact(`${engine}, p99 of a submit`, `${together.submitMs.toFixed(1)} ms`);
+  report.atMost(`${engine}, p99 of the lag of deliveries`, together.lagMs, 250, 'ms');
+}
+
+/** The id of a form in a project of its own, whose webhook is the meter. */
+async function smallProject(port: number, env: { DATA_DIR: string }, meter: LagMeter): Promise<string> {
+  const all = serviceEnv({ port, grpcPort: 0, dataDir: env.DATA_DIR, env });
+  const command = ['src/cli/main.ts', 'admin', 'keys', 'create', '--project', 'small'];
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env: all });
+  const headers = { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' };
+  const call = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    const reply: Record<string, unknown> = JSON.parse(await response.text());
+    return objectAt(reply, 'form');
+  };
+  const { id, activate_url } = await call('/api/forms/create', contactForm(meter.url));
+  await call(String(activate_url), { email: 'owner@example.com' });
+  return String(id);
+}
