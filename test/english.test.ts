@@ -60,6 +60,25 @@ describe('English', () => {
     expect(lines.flatMap((line, index) => found(line).map((each) => `${index + 1}: ${each}`))).toEqual([]);
   });
 
+  it('in the comments of the proto files has nothing that is out of use', () => {
+    const files = ['proto', 'internal/proto'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.proto'))
+        .map((file) => join(root, folder, file)),
+    );
+    const comments = files.map((file) => ({ file, text: commentsOf(readFileSync(file, 'utf8')) }));
+
+    expect(comments.flatMap(({ text }) => text.split('\n')).length).toBeGreaterThan(1_500);
+    expect(
+      comments.flatMap(({ file, text }) =>
+        text
+          .split('\n')
+          .flatMap(found)
+          .map((each) => `${file}: ${each}`),
+      ),
+    ).toEqual([]);
+  });
+
   it('in errors, logs, commands and the interface’s descriptions has nothing that is out of use', () => {
     const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !file.startsWith('store/'))
@@ -96,6 +115,11 @@ function found(text: string): string[] {
 function proseOf(markdown: string): string {
   const withoutBlocks = markdown.replace(/^ *```[\s\S]*?^ *```$/gm, (block) => block.replace(/[^\n]/g, ''));
   return withoutBlocks.replace(/`[^`\n]*`|(?<=\])\([^)\s]*\)|<!--.*?-->/g, '');
+}
+
+/** The comments of a proto file, without code in them. */
+function commentsOf(proto: string): string {
+  return [...proto.matchAll(/\/\/(.*)/g)].map(([, text = '']) => text.replace(/`[^`]*`/g, '')).join('\n');
 }
 
 /** The texts of a source that are sentences, not names. */

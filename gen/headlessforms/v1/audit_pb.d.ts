@@ -28,8 +28,8 @@ export declare type AuditEntry = Message<"headlessforms.v1.AuditEntry"> & {
 
   /**
    * Who did it: `key:key_…` with an API key; `owner:…` an owner of forms, under a name that only this
-   * installation can make of the address; `admin:…` whoever holds the machine, by user name; `service` the
-   * service itself; `anonymous` whoever knows the link or form that was used.
+   * installation can make of the address; `admin:…` anyone with shell access, by user name; `service` the
+   * service itself; `anonymous` the person who had the link or the form.
    *
    * @generated from field: string actor = 2;
    */

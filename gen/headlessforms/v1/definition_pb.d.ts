@@ -129,7 +129,7 @@ export declare type Translation = Message<"headlessforms.v1.Translation"> & {
   settings?: SettingsTranslation | undefined;
 
   /**
-   * The texts of the mail back to the person who submits, sent to whoever filled the form in this language.
+   * The texts of the email back to the person who submits, sent to people who filled the form in this language.
    *
    * @generated from field: headlessforms.v1.AutoresponseTranslation autoresponse = 6;
    */
@@ -252,14 +252,14 @@ export declare const SettingsTranslationSchema: GenMessage<SettingsTranslation>;
  */
 export declare type AutoresponseTranslation = Message<"headlessforms.v1.AutoresponseTranslation"> & {
   /**
-   * The mail's subject, one line of at most 200 characters.
+   * The email's subject, one line of at most 200 characters.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * The mail's text, at most 10,000 characters.
+   * The email's text, at most 10,000 characters.
    *
    * @generated from field: string message = 2;
    */
@@ -720,7 +720,7 @@ export declare const DeliveryTargetSchema: GenMessage<DeliveryTarget>;
  */
 export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & {
   /**
-   * Further addresses, at most 5. Each gets mail once it has confirmed by a mailed link. Refused
+   * Further addresses, at most 5. Each gets emails once it has confirmed by an emailed link. Refused
    * on forms made without a key.
    *
    * @generated from field: repeated string to = 1;
@@ -728,21 +728,21 @@ export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & 
   to: string[];
 
   /**
-   * The subject of the mails, one line of at most 200 characters; unset: made from the form's name.
+   * The subject of the emails, one line of at most 200 characters; unset: made from the form's name.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * The id of an email field whose answer becomes the mails' `Reply-To`.
+   * The id of an email field whose answer becomes the emails' `Reply-To`.
    *
    * @generated from field: string reply_to = 3;
    */
   replyTo: string;
 
   /**
-   * A mail back to the person who submits. Refused on forms made without a key.
+   * An email back to the person who submits. Refused on forms made without a key.
    *
    * @generated from field: headlessforms.v1.Autoresponse autoresponse = 4;
    */
@@ -756,7 +756,7 @@ export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & 
 export declare const EmailDeliverySchema: GenMessage<EmailDelivery>;
 
 /**
- * A mail to the person who submits, at most one per form and address in 24 hours.
+ * An email to the person who submits, at most one per form and address in 24 hours.
  *
  * @generated from message headlessforms.v1.Autoresponse
  */
@@ -769,14 +769,14 @@ export declare type Autoresponse = Message<"headlessforms.v1.Autoresponse"> & {
   to: string;
 
   /**
-   * Required. The mail's subject, one line of 1 to 200 characters.
+   * Required. The email's subject, one line of 1 to 200 characters.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * Required. The mail's text, 1 to 10,000 characters.
+   * Required. The email's text, 1 to 10,000 characters.
    *
    * @generated from field: string message = 3;
    */
@@ -940,7 +940,7 @@ export declare type Settings = Message<"headlessforms.v1.Settings"> & {
   compatibility: Compatibility;
 
   /**
-   * Whether the form's page asks for an email address and a code mailed to it, and takes one submission from each
+   * Whether the form's page asks for an email address and a code emailed to it, and takes one submission from each
    * mailbox. Refused for forms made without a key.
    *
    * @generated from field: bool one_per_respondent = 16;
@@ -1063,7 +1063,7 @@ export enum AnsweredBy {
   UNSPECIFIED = 0,
 
   /**
-   * Whoever fills the form.
+   * Anyone who fills the form.
    *
    * @generated from enum value: ANSWERED_BY_ANYONE = 1;
    */
@@ -1071,7 +1071,7 @@ export enum AnsweredBy {
 
   /**
    * A person: answers are taken from the hosted page alone, and never from an API call, the post of an HTML form,
-   * prefill, or partial answers that come with a key. This promises the channel, not the person: whoever holds the
+   * prefill, or partial answers that come with a key. This promises the channel, not the person: anyone who has the
    * session's link can answer. Not together with `hidden`.
    *
    * @generated from enum value: ANSWERED_BY_HUMAN = 2;

@@ -147,7 +147,7 @@ export enum NextCall {
   UNSPECIFIED = 0,
 
   /**
-   * No call helps: the message is for whoever asked for the call.
+   * No call helps: the message is for the person who asked for the call.
    *
    * @generated from enum value: NEXT_CALL_NONE = 1;
    */
@@ -161,7 +161,7 @@ export enum NextCall {
   SAME = 2,
 
   /**
-   * The same call, with what `violations` or the message name put right.
+   * The same call, with what `violations` or the message name corrected.
    *
    * @generated from enum value: NEXT_CALL_CORRECTED = 3;
    */
@@ -503,7 +503,7 @@ export enum Reason {
   BREAKING_CHANGE = 24,
 
   /**
-   * Only the page takes the answers, after a code that it mails to the respondent. Code `UNAUTHENTICATED`, status 401.
+   * Only the page takes the answers, after a code that it emails to the respondent. Code `UNAUTHENTICATED`, status 401.
    *
    * @generated from enum value: REASON_CODE_NEEDED = 25;
    */

@@ -100,7 +100,7 @@ export declare type Form = Message<"headlessforms.v1.Form"> & {
   definition?: FormDefinition | undefined;
 
   /**
-   * When its owner closed it; unset while it is open. A closed form takes no answers, which fails with
+   * When its owner closed it; unset while it is open. A closed form accepts no submissions: these fail with
    * the reason `CLOSED`, until its owner opens it again.
    *
    * @generated from field: google.protobuf.Timestamp close_time = 12;
@@ -583,7 +583,7 @@ export declare type ActivateFormResponse = Message<"headlessforms.v1.ActivateFor
   webhookSecret: string;
 
   /**
-   * What becomes of the mail that asks the address to confirm.
+   * What becomes of the email that asks the address to confirm.
    *
    * @generated from field: headlessforms.v1.ConfirmationState confirmation = 3;
    */
@@ -597,7 +597,7 @@ export declare type ActivateFormResponse = Message<"headlessforms.v1.ActivateFor
   message: string;
 
   /**
-   * Whether submissions are mailed to the address only once it has confirmed.
+   * Whether submissions are emailed to the address only once it has confirmed.
    *
    * @generated from field: bool answers_wait = 5;
    */
@@ -839,7 +839,7 @@ export declare type ApplyFormRequest = Message<"headlessforms.v1.ApplyFormReques
   definition?: FormDefinition | undefined;
 
   /**
-   * The address that owns the form once it confirms by email. Empty: nobody, or whoever does.
+   * The address that owns the form once it confirms by email. Empty: nobody, or the present owner.
    *
    * @generated from field: string owner = 3;
    */
@@ -1577,8 +1577,8 @@ export enum FormStatus {
 export declare const FormStatusSchema: GenEnum<FormStatus>;
 
 /**
- * What becomes of the mail that asks an address to confirm. Of forms made without a key it never says whether the
- * address was asked before or has stopped mail.
+ * What becomes of the email that asks an address to confirm. Of forms made without a key it never says whether the
+ * address was asked before or has stopped emails.
  *
  * @generated from enum headlessforms.v1.ConfirmationState
  */
@@ -1605,7 +1605,7 @@ export enum ConfirmationState {
   LATER = 2,
 
   /**
-   * It is not sent: mail to the address was stopped.
+   * It is not sent: email to the address was stopped.
    *
    * @generated from enum value: CONFIRMATION_STATE_STOPPED = 3;
    */
@@ -1765,7 +1765,7 @@ export declare const FormsService: GenService<{
     output: typeof GetActivationResponseSchema;
   },
   /**
-   * Publishes a draft and asks the address, which becomes the form's owner, to confirm by mail, if it can be mailed.
+   * Publishes a draft and asks the address, which becomes the form's owner, to confirm by email, if it can be emailed.
    *
    * The token is the credential, and works once. Fails with `UNAUTHENTICATED` if it is wrong,
    * expired or used, and with `INVALID_ARGUMENT` at `email` if that is no address.
@@ -1814,11 +1814,11 @@ export declare const FormsService: GenService<{
   /**
    * Brings the form that has a key to a definition: makes and publishes it, publishes a draft, publishes a new version,
    * or changes nothing if all is as given. Safe to repeat and to race. Scope `forms:publish`, which stands for the
-   * owner: nobody activates the form by mail.
+   * owner: nobody activates the form by email.
    *
    * Changing the delivery, the owner or a shorter retention of a form that exists needs the same further scopes as by
    * other calls. Fails with `FAILED_PRECONDITION` on an archived form, with the reason `BREAKING_CHANGE` as
-   * `PublishFormVersion` does, and with `INVALID_ARGUMENT` at `owner` where a new form's mails would go to nobody.
+   * `PublishFormVersion` does, and with `INVALID_ARGUMENT` at `owner` where a new form's emails would go to nobody.
    *
    * @generated from rpc headlessforms.v1.FormsService.ApplyForm
    */
@@ -1861,7 +1861,7 @@ export declare const FormsService: GenService<{
     output: typeof GetFormVersionResponseSchema;
   },
   /**
-   * Ends a form: it takes no more submissions, and its open sessions take no more answers. What
+   * Ends a form: it takes no more submissions, and so do its open sessions. What
    * was submitted stays. Scope `forms:write`.
    *
    * @generated from rpc headlessforms.v1.FormsService.ArchiveForm
@@ -1886,7 +1886,7 @@ export declare const FormsService: GenService<{
     output: typeof DeleteFormResponseSchema;
   },
   /**
-   * Asks another address to become the form's owner. It does once it confirms by the mailed link.
+   * Asks another address to become the form's owner. It does once it confirms by the emailed link.
    * Scope `forms:write`.
    *
    * @generated from rpc headlessforms.v1.FormsService.ChangeFormOwner

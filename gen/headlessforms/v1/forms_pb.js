@@ -331,8 +331,8 @@ export const ConfirmationStateSchema = /*@__PURE__*/
   enumDesc(file_headlessforms_v1_forms, 2);
 
 /**
- * What becomes of the mail that asks an address to confirm. Of forms made without a key it never says whether the
- * address was asked before or has stopped mail.
+ * What becomes of the email that asks an address to confirm. Of forms made without a key it never says whether the
+ * address was asked before or has stopped emails.
  *
  * @generated from enum headlessforms.v1.ConfirmationState
  */

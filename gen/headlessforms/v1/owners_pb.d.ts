@@ -88,14 +88,14 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
   closeTime?: Timestamp | undefined;
 
   /**
-   * Whether the owner gets no mails about it. Not set in lists.
+   * Whether the owner gets no emails about it. Not set in lists.
    *
    * @generated from field: bool mails_stopped = 10;
    */
   mailsStopped: boolean;
 
   /**
-   * Whether its answers are sent to a webhook in place of mails. Not set in lists.
+   * Whether its answers are sent to a webhook in place of emails. Not set in lists.
    *
    * @generated from field: bool uses_webhook = 11;
    */
@@ -178,7 +178,7 @@ export declare type SubmissionLimit = Message<"headlessforms.v1.SubmissionLimit"
 export declare const SubmissionLimitSchema: GenMessage<SubmissionLimit>;
 
 /**
- * A further address that gets a form's submissions by mail.
+ * A further address that gets a form's submissions by email.
  *
  * @generated from message headlessforms.v1.FormRecipient
  */
@@ -211,14 +211,14 @@ export declare const FormRecipientSchema: GenMessage<FormRecipient>;
  */
 export declare type RequestSignInRequest = Message<"headlessforms.v1.RequestSignInRequest"> & {
   /**
-   * Required. The address to mail to.
+   * Required. The address to email to.
    *
    * @generated from field: string email = 1;
    */
   email: string;
 
   /**
-   * The `device_token` that signing in with this address has given before, so that the mails that others ask for in
+   * The `device_token` that signing in with this address has given before, so that the emails that others ask for in
    * its name don't use up those for this device. One that is wrong or expired is as good as none.
    *
    * @generated from field: string device_token = 2;
@@ -226,7 +226,8 @@ export declare type RequestSignInRequest = Message<"headlessforms.v1.RequestSign
   deviceToken: string;
 
   /**
-   * A secret that only this browser has, at most 128 characters: the link signs in there alone. Unset: it does anywhere.
+   * A secret that only this browser has, at most 128 characters: the link signs in there alone. Unset: it does
+   * anywhere.
    *
    * @generated from field: string browser = 3;
    */
@@ -254,7 +255,7 @@ export declare const RequestSignInRequestSchema: GenMessage<RequestSignInRequest
  */
 export declare type RequestSignInResponse = Message<"headlessforms.v1.RequestSignInResponse"> & {
   /**
-   * Whether mails are written to files on the server, which has no `SMTP_URL`.
+   * Whether emails are written to files on the server, which has no `SMTP_URL`.
    *
    * @generated from field: bool mail_written = 1;
    */
@@ -813,7 +814,7 @@ export declare const ReopenOwnedFormResponseSchema: GenMessage<ReopenOwnedFormRe
  */
 export declare type SetOwnedFormMailsRequest = Message<"headlessforms.v1.SetOwnedFormMailsRequest"> & {
   /**
-   * Required. The form that the mails are about.
+   * Required. The form that the emails are about.
    *
    * @generated from field: string form_id = 1;
    */
@@ -951,7 +952,7 @@ export declare type OfferOwnedFormRequest = Message<"headlessforms.v1.OfferOwned
   formId: string;
 
   /**
-   * Required. Who is to own it.
+   * Required. The address of the owner to be.
    *
    * @generated from field: string email = 2;
    */
@@ -1749,7 +1750,7 @@ export declare const FormAvailabilitySchema: GenEnum<FormAvailability>;
 /**
  * Lets an address read and manage the forms that it owns.
  *
- * The credential is an owner's session, `own_…`, in `authorization: Bearer`. A mailed link opens one. API keys
+ * The credential is an owner's session, `own_…`, in `authorization: Bearer`. A emailed link opens one. API keys
  * are refused here, and sessions of owners everywhere else: with either, a call fails with
  * `UNAUTHENTICATED`. Forms of other owners are not found. What an owner does is in the service's log, with
  * the address.
@@ -1760,10 +1761,10 @@ export declare const FormAvailabilitySchema: GenEnum<FormAvailability>;
  */
 export declare const OwnersService: GenService<{
   /**
-   * Mails a link to sign in with, if the address owns a form. The answer and the work are the same
+   * Emails a link to sign in with, if the address owns a form. The answer and the work are the same
    * whether it does. Needs no credential.
    *
-   * A client address may ask 20 times an hour. A mailbox gets at most 10 such mails a day, half of them caused by
+   * A client address may ask 20 times an hour. A mailbox gets at most 10 such emails a day, half of them caused by
    * one client, and 3 until it has confirmed that it owns a form; a device that has signed in has 10 of its own.
    *
    * @generated from rpc headlessforms.v1.OwnersService.RequestSignIn
@@ -1774,7 +1775,7 @@ export declare const OwnersService: GenService<{
     output: typeof RequestSignInResponseSchema;
   },
   /**
-   * Tells which address a mailed link signs in, and changes nothing. Fails with `UNAUTHENTICATED` if the
+   * Tells which address an emailed link signs in, and changes nothing. Fails with `UNAUTHENTICATED` if the
    * token is wrong or expired. Needs no credential but the token.
    *
    * @generated from rpc headlessforms.v1.OwnersService.GetSignInLink
@@ -1817,7 +1818,7 @@ export declare const OwnersService: GenService<{
     output: typeof EndOwnerSessionResponseSchema;
   },
   /**
-   * Ends the session, or all sessions of the address and the links that were mailed to sign in with it.
+   * Ends the session, or all sessions of the address and the links that were emailed to sign in with it.
    *
    * @generated from rpc headlessforms.v1.OwnersService.SignOut
    */
@@ -1859,7 +1860,7 @@ export declare const OwnersService: GenService<{
     output: typeof GetOwnedFormResponseSchema;
   },
   /**
-   * Confirms that the address owns a form, as the link in the confirmation mail does. Mails that wait are
+   * Confirms that the address owns a form, as the link in the confirmation email does. Pending emails are
    * sent.
    *
    * @generated from rpc headlessforms.v1.OwnersService.ConfirmOwnedForm
@@ -1891,7 +1892,7 @@ export declare const OwnersService: GenService<{
     output: typeof ReopenOwnedFormResponseSchema;
   },
   /**
-   * Stops the mails about a form to its owner, or starts them again, also where all mails of the service were
+   * Stops the emails about a form to its owner, or starts them again, also where all emails of the service were
    * stopped.
    *
    * @generated from rpc headlessforms.v1.OwnersService.SetOwnedFormMails
@@ -1902,7 +1903,7 @@ export declare const OwnersService: GenService<{
     output: typeof SetOwnedFormMailsResponseSchema;
   },
   /**
-   * Has a form's submissions mailed to a further address, once it has confirmed by a mailed link, beside those
+   * Has a form's submissions emailed to a further address, once it has confirmed by an emailed link, beside those
    * that the form's definition names and whichever version is published. At most 10 of a form; 20 calls an
    * hour. Fails with `FAILED_PRECONDITION` if the submissions are sent to a webhook.
    *
@@ -1914,7 +1915,7 @@ export declare const OwnersService: GenService<{
     output: typeof AddFormRecipientResponseSchema;
   },
   /**
-   * Mails a form's submissions no more to an address that was added.
+   * Emails a form's submissions no more to an address that was added.
    *
    * @generated from rpc headlessforms.v1.OwnersService.RemoveFormRecipient
    */
@@ -1924,7 +1925,7 @@ export declare const OwnersService: GenService<{
     output: typeof RemoveFormRecipientResponseSchema;
   },
   /**
-   * Asks an address by mail to take a form over. Once it has, the form is its owner's alone. Asking another
+   * Asks an address by email to take a form over. Once it has, the form is its owner's alone. Asking another
    * takes the question to the first one back. 20 calls an hour.
    * Fails with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15 minutes.
    *
@@ -1978,7 +1979,7 @@ export declare const OwnersService: GenService<{
     output: typeof GetOwnedSubmissionResponseSchema;
   },
   /**
-   * Sends a mail of a submission to the owner's own address again, one that was sent or has failed.
+   * Sends an email of a submission to the owner's own address again, one that was sent or has failed.
    *
    * @generated from rpc headlessforms.v1.OwnersService.ReplayOwnedDelivery
    */
@@ -1988,7 +1989,7 @@ export declare const OwnersService: GenService<{
     output: typeof ReplayOwnedDeliveryResponseSchema;
   },
   /**
-   * Deletes a submission with its event, deliveries and files. What waits to be delivered is dropped.
+   * Deletes a submission with its event, deliveries and files. Pending deliveries are dropped.
    * Fails with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15 minutes.
    *
    * @generated from rpc headlessforms.v1.OwnersService.DeleteOwnedSubmission

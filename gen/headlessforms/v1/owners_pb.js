@@ -448,7 +448,7 @@ export const FormAvailability = /*@__PURE__*/
 /**
  * Lets an address read and manage the forms that it owns.
  *
- * The credential is an owner's session, `own_…`, in `authorization: Bearer`. A mailed link opens one. API keys
+ * The credential is an owner's session, `own_…`, in `authorization: Bearer`. A emailed link opens one. API keys
  * are refused here, and sessions of owners everywhere else: with either, a call fails with
  * `UNAUTHENTICATED`. Forms of other owners are not found. What an owner does is in the service's log, with
  * the address.

@@ -173,7 +173,7 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
   notification?: Notification | undefined;
 
   /**
-   * The person who is to answer; unset: whoever has the link.
+   * The person who is to answer; unset: anyone who has the link.
    *
    * @generated from field: headlessforms.v1.SessionRespondent respondent = 42;
    */
@@ -193,7 +193,7 @@ export declare const SessionSchema: GenMessage<Session>;
  */
 export declare type Notification = Message<"headlessforms.v1.Notification"> & {
   /**
-   * The person who is mailed; empty: nobody.
+   * The person who is emailed; empty: nobody.
    *
    * @generated from field: string email = 1;
    */
@@ -228,7 +228,7 @@ export declare type Notification = Message<"headlessforms.v1.Notification"> & {
   sentTime?: Timestamp | undefined;
 
   /**
-   * Whether one can't be sent: every attempt failed, or the mail or the webhook was refused for good.
+   * Whether one can't be sent: every attempt failed, or the email or the webhook was refused for good.
    *
    * @generated from field: bool failed = 6;
    */
@@ -258,15 +258,15 @@ export declare const NotificationSchema: GenMessage<Notification>;
 /**
  * Asks to notify somebody of a session when it is made, and again while it is open.
  *
- * An email quotes the questions, the project's name and the message as plain text, in which nothing is a link but that to
- * the session's page. A webhook gets the event `session.notified`. Neither is sent once the session has ended, or the key
- * that made it is gone or has lost the scope `sessions:notify`.
+ * An email quotes the questions, the project's name and the message as plain text, in which nothing is a link but that
+ * to the session's page. A webhook gets the event `session.notified`. Neither is sent once the session has ended, or
+ * the key that made it is gone or has lost the scope `sessions:notify`.
  *
  * @generated from message headlessforms.v1.Notify
  */
 export declare type Notify = Message<"headlessforms.v1.Notify"> & {
   /**
-   * The address of the person to mail. This or `webhook_id` is required; both may be given.
+   * The address of the person to email. This or `webhook_id` is required; both may be given.
    *
    * @generated from field: string email = 1;
    */
@@ -287,8 +287,8 @@ export declare type Notify = Message<"headlessforms.v1.Notify"> & {
   message: string;
 
   /**
-   * How long after the session is made to remind them, whole seconds from 1 to 2,592,000, at most 3, each longer than the
-   * one before.
+   * How long after the session is made to remind them, whole seconds from 1 to 2,592,000, at most 3, each longer than
+   * the one before.
    *
    * @generated from field: repeated google.protobuf.Duration remind_after = 4;
    */
@@ -308,7 +308,7 @@ export declare const NotifySchema: GenMessage<Notify>;
  */
 export declare type SessionRespondent = Message<"headlessforms.v1.SessionRespondent"> & {
   /**
-   * Required. Their email address. The page asks for a code mailed to it before it shows anything.
+   * Required. Their email address. The page asks for a code emailed to it before it shows anything.
    *
    * @generated from field: string email = 1;
    */
@@ -353,9 +353,9 @@ export declare const CallbackTargetSchema: GenMessage<CallbackTarget>;
  *
  * The call is a signed POST, as to webhooks, and repeated until its receiver answers 2xx, with the same `webhook-id`
  * each time. Its event is `session.ended`; its data has `sessionId`, `formId`, `outcome` (`submitted`, `declined`,
- * `expired` or `cancelled`), `metadata`, of a submission `submissionId` and `answers`, and the `reason` of who declined.
- * It carries answers and reason only if the key that makes the session holds `submissions:read` or `webhooks:write`, and
- * still does when the session ends.
+ * `expired` or `cancelled`), `metadata`, of a submission `submissionId` and `answers`, and the `reason` of who
+ * declined. It carries answers and reason only if the key that makes the session holds `submissions:read` or
+ * `webhooks:write`, and still does when the session ends.
  *
  * @generated from message headlessforms.v1.Callback
  */
@@ -429,7 +429,7 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
   } | { case: undefined; value?: undefined };
 
   /**
-   * How long it takes answers, whole seconds from 1 to 2,592,000 (30 days); unset: one hour.
+   * How long it accepts answers, whole seconds from 1 to 2,592,000 (30 days); unset: one hour.
    *
    * @generated from field: google.protobuf.Duration expires_in = 2;
    */
@@ -504,8 +504,8 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
   /**
    * Whom to notify of the session. Needs an API key with the scope `sessions:notify`.
    *
-   * A key can mail only so many mailboxes a day that have not confirmed anything to the service, 50 unless the settings
-   * say otherwise: one more fails with `RESOURCE_EXHAUSTED`.
+   * A key can email only so many mailboxes a day that have not confirmed anything to the service, 50 unless the
+   * settings say otherwise: one more fails with `RESOURCE_EXHAUSTED`.
    *
    * @generated from field: headlessforms.v1.Notify notify = 41;
    */
@@ -1147,7 +1147,7 @@ export declare const SessionStatusSchema: GenEnum<SessionStatus>;
 /**
  * Makes sessions for people or agents to fill, and follows them.
  *
- * A session keeps the version of the form that it began with. Its id is a capability: whoever has
+ * A session keeps the version of the form that it began with. Its id is a capability: anyone who has
  * it can fill the session on the hosted page.
  *
  * @generated from service headlessforms.v1.SessionsService
@@ -1237,7 +1237,7 @@ export declare const SessionsService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends a session before its time: it takes no answers any more. Scope `sessions:write`.
+   * Ends a session before its time: it accepts no more answers. Scope `sessions:write`.
    *
    * Webhooks that registered `session.cancelled` are called. A session that is cancelled already is returned as it
    * is. Fails with `FAILED_PRECONDITION` if the session has ended otherwise.

@@ -216,7 +216,7 @@ export const SessionStatus = /*@__PURE__*/
 /**
  * Makes sessions for people or agents to fill, and follows them.
  *
- * A session keeps the version of the form that it began with. Its id is a capability: whoever has
+ * A session keeps the version of the form that it began with. Its id is a capability: anyone who has
  * it can fill the session on the hosted page.
  *
  * @generated from service headlessforms.v1.SessionsService

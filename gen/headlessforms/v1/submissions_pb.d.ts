@@ -292,7 +292,7 @@ export declare type CheckAnswersRequest = Message<"headlessforms.v1.CheckAnswers
   formId: string;
 
   /**
-   * The answers by field id. Unset: only whether the form takes answers from this caller is checked.
+   * The answers by field id. Unset: only whether the form accepts answers from this caller is checked.
    *
    * @generated from field: google.protobuf.Struct answers = 2;
    */
@@ -859,7 +859,7 @@ export declare const EraseSubmissionsRequestSchema: GenMessage<EraseSubmissionsR
  */
 export declare type EraseSubmissionsResponse = Message<"headlessforms.v1.EraseSubmissionsResponse"> & {
   /**
-   * How many submissions this call has deleted, each with its events, deliveries, mails that wait, and files.
+   * How many submissions this call has deleted, each with its events, deliveries, pending emails, and files.
    *
    * @generated from field: int32 erased_submissions = 1;
    */
@@ -907,7 +907,7 @@ export enum RespondentMethod {
   UNSPECIFIED = 0,
 
   /**
-   * By a code mailed to it.
+   * By a code emailed to it.
    *
    * @generated from enum value: RESPONDENT_METHOD_EMAIL_CODE = 1;
    */
@@ -933,7 +933,7 @@ export enum AnswerChannel {
   UNSPECIFIED = 0,
 
   /**
-   * From the hosted page. Whoever holds the session's link can answer there.
+   * From the hosted page. Anyone who has the session's link can answer there.
    *
    * @generated from enum value: ANSWER_CHANNEL_HUMAN = 1;
    */
@@ -1089,7 +1089,7 @@ export declare const SubmissionsService: GenService<{
    * Checks answers against the form and stores nothing.
    *
    * Refused answers do not fail the call: they are in `violations`. Fails as `CreateSubmission` does
-   * where the form takes no answers, or none from this caller, and counts as a call of it where rates
+   * where the form accepts no answers, or none from this caller, and counts as a call of it where rates
    * are limited.
    *
    * buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
@@ -1115,7 +1115,7 @@ export declare const SubmissionsService: GenService<{
     output: typeof CheckManagedAnswersResponseSchema;
   },
   /**
-   * Accepts a submission to the built-in demo form and mails it to the operator. Needs no key.
+   * Accepts a submission to the built-in demo form and emails it to the operator. Needs no key.
    *
    * @generated from rpc headlessforms.v1.SubmissionsService.CreateDemoSubmission
    */
@@ -1178,7 +1178,7 @@ export declare const SubmissionsService: GenService<{
     output: typeof WatchSubmissionsResponseSchema;
   },
   /**
-   * Deletes a submission with its event, deliveries and files. What waits to be delivered is
+   * Deletes a submission with its event, deliveries and files. Pending deliveries are
    * dropped. Scope `submissions:delete`.
    *
    * @generated from rpc headlessforms.v1.SubmissionsService.DeleteSubmission

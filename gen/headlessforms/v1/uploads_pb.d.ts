@@ -384,7 +384,7 @@ export declare const UploadsService: GenService<{
     output: typeof GetUploadResponseSchema;
   },
   /**
-   * Reads a file by a signed link, as they stand in mails and in CSV, in pieces.
+   * Reads a file by a signed link, as they stand in emails and in CSV, in pieces.
    *
    * Needs no key: the token in the link is the credential, for 30 days. Fails with `UNAUTHENTICATED` if the
    * token is wrong, and with `FAILED_PRECONDITION` if the link has expired (`REASON_EXPIRED`) or the file was

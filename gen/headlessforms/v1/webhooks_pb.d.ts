@@ -134,8 +134,8 @@ export declare const WebhookSchema: GenMessage<Webhook>;
  */
 export declare type WebhookHeaders = Message<"headlessforms.v1.WebhookHeaders"> & {
   /**
-   * Values by name. At most 10 headers and 4,096 bytes in all. Values are visible ASCII characters, spaces and tabs. None
-   * that the service sets, none that HTTP reserves for a connection, and none that begins with `webhook-` or
+   * Values by name. At most 10 headers and 4,096 bytes in all. Values are visible ASCII characters, spaces and tabs.
+   * None that the service sets, none that HTTP reserves for a connection, and none that begins with `webhook-` or
    * `x-service-`.
    *
    * @generated from field: map<string, string> values = 1;
@@ -163,7 +163,8 @@ export declare type WebhookFilter = Message<"headlessforms.v1.WebhookFilter"> & 
   source: string;
 
   /**
-   * Only submissions whose answer to this field is `value`, or holds it if the answer is a list. Empty: with any answers.
+   * Only submissions whose answer to this field is `value`, or holds it if the answer is a list. Empty: with any
+   * answers.
    *
    * @generated from field: string field_id = 2;
    */
@@ -204,7 +205,7 @@ export declare type Delivery = Message<"headlessforms.v1.Delivery"> & {
   channel: DeliveryChannel;
 
   /**
-   * The webhook it goes to; empty for mail and for callbacks of sessions.
+   * The webhook it goes to; empty for emails and for callbacks of sessions.
    *
    * @generated from field: string webhook_id = 3;
    */
@@ -218,14 +219,14 @@ export declare type Delivery = Message<"headlessforms.v1.Delivery"> & {
   address: string;
 
   /**
-   * The event, the same over retries and replays; empty for mails that no event caused.
+   * The event, the same over retries and replays; empty for emails that no event caused.
    *
    * @generated from field: string event_id = 5;
    */
   eventId: string;
 
   /**
-   * What it tells its webhook; unset for mail.
+   * What it tells its webhook; unset for emails.
    *
    * @generated from field: headlessforms.v1.EventType event_type = 6;
    */
@@ -295,7 +296,7 @@ export declare type Delivery = Message<"headlessforms.v1.Delivery"> & {
   attempts: Attempt[];
 
   /**
-   * What kind of mail it is; unset for webhooks.
+   * What kind of email it is; unset for webhooks.
    *
    * @generated from field: headlessforms.v1.MailKind mail_kind = 16;
    */
@@ -430,7 +431,7 @@ export declare type CreateWebhookRequest = Message<"headlessforms.v1.CreateWebho
    * What the body of each delivery is made by, at most 8 KiB as JSON; unset or empty: events are sent as they are.
    *
    * In its strings `{{data.answers.email}}` names a value of the event: `id`, `event`, `createdAt`, `data`, and what
-   * events have in `data`, of which `answers`, `partialAnswers`, `provenance` and `metadata` hold further names.
+   * events have in `data`: `answers`, `partialAnswers`, `provenance` and `metadata` hold further names.
    * A string that is one name becomes the value, of any JSON type. Within a longer text a value becomes words of at
    * most 1,000 characters, in which nothing that people wrote is a link, a mention or markup. What an event lacks is
    * null, or empty within a text.
@@ -641,8 +642,8 @@ export declare type UpdateWebhookRequest = Message<"headlessforms.v1.UpdateWebho
   template?: JsonObject | undefined;
 
   /**
-   * The headers from now on, in place of all before; an empty message: none. Required if the webhook has headers and `url`
-   * has another origin.
+   * The headers from now on, in place of all before; an empty message: none. Required if the webhook has headers and
+   * `url` has another origin.
    *
    * @generated from field: headlessforms.v1.WebhookHeaders headers = 41;
    */
@@ -1103,7 +1104,7 @@ export declare type ReplayDeliveriesRequest = Message<"headlessforms.v1.ReplayDe
   createdBefore?: Timestamp | undefined;
 
   /**
-   * The form whose failed mails to send again.
+   * The form whose failed emails to send again.
    *
    * @generated from field: string form_id = 4;
    */
@@ -1476,8 +1477,8 @@ export enum WebhookEvent {
   SESSION_DECLINED = 5,
 
   /**
-   * Somebody is to be notified of a session whose `notify` names the webhook. Sent as `session.notified`, to that webhook
-   * alone.
+   * Somebody is to be notified of a session whose `notify` names the webhook. Sent as `session.notified`, to that
+   * webhook alone.
    *
    * @generated from enum value: WEBHOOK_EVENT_SESSION_NOTIFIED = 6;
    */
@@ -1572,7 +1573,7 @@ export enum EventType {
 export declare const EventTypeSchema: GenEnum<EventType>;
 
 /**
- * What a mail is for.
+ * What an email is for.
  *
  * @generated from enum headlessforms.v1.MailKind
  */
@@ -1765,7 +1766,7 @@ export declare const DeliveryStatusSchema: GenEnum<DeliveryStatus>;
  * Registers endpoints that receive signed events, shows every attempt, and repeats them.
  *
  * Events are sent by HTTP POST until the endpoint answers 2xx or the retry schedule is exhausted,
- * at least once each; the `webhook-id` header stays the same over retries and replays. Whoever may
+ * at least once each; the `webhook-id` header stays the same over retries and replays. A key that may
  * write webhooks can read answers, by sending them somewhere.
  *
  * @generated from service headlessforms.v1.WebhooksService
@@ -1815,7 +1816,7 @@ export declare const WebhooksService: GenService<{
     output: typeof UpdateWebhookResponseSchema;
   },
   /**
-   * Deletes a webhook. What waits to be delivered is dropped, and its log is gone. Scope
+   * Deletes a webhook. Pending deliveries are dropped, and its log is gone. Scope
    * `webhooks:write`.
    *
    * @generated from rpc headlessforms.v1.WebhooksService.DeleteWebhook
@@ -1873,7 +1874,7 @@ export declare const WebhooksService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Lists a form's deliveries with their attempts, mails too, newest first. Scope
+   * Lists a form's deliveries with their attempts, emails too, newest first. Scope
    * `submissions:read`.
    *
    * A page ends early, with a token for the next one, before it has more than 500 attempts.
@@ -1889,9 +1890,9 @@ export declare const WebhooksService: GenService<{
    * Sends a failed or delivered delivery again, with the same event id and body, to the URL it was
    * made for. Scope `webhooks:write`.
    *
-   * A mail of a submission is written anew and goes to the same address, if that still gets the form's
+   * An email of a submission is written anew and goes to the same address, if that still gets the form's
    * submissions and has not stopped them. Fails with `FAILED_PRECONDITION` if the delivery is pending,
-   * or any other mail.
+   * or any other email.
    *
    * @generated from rpc headlessforms.v1.WebhooksService.ReplayDelivery
    */
@@ -1901,7 +1902,7 @@ export declare const WebhooksService: GenService<{
     output: typeof ReplayDeliveryResponseSchema;
   },
   /**
-   * Sends a webhook's failed deliveries, or the failed mails of a form's submissions, again, oldest
+   * Sends a webhook's failed deliveries, or the failed emails of a form's submissions, again, oldest
    * first and at most 10,000 a call: go on while there is `more`. Scope `webhooks:write`.
    *
    * @generated from rpc headlessforms.v1.WebhooksService.ReplayDeliveries

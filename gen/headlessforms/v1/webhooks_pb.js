@@ -302,7 +302,7 @@ export const MailKindSchema = /*@__PURE__*/
   enumDesc(file_headlessforms_v1_webhooks, 3);
 
 /**
- * What a mail is for.
+ * What an email is for.
  *
  * @generated from enum headlessforms.v1.MailKind
  */
@@ -341,7 +341,7 @@ export const DeliveryStatus = /*@__PURE__*/
  * Registers endpoints that receive signed events, shows every attempt, and repeats them.
  *
  * Events are sent by HTTP POST until the endpoint answers 2xx or the retry schedule is exhausted,
- * at least once each; the `webhook-id` header stays the same over retries and replays. Whoever may
+ * at least once each; the `webhook-id` header stays the same over retries and replays. A key that may
  * write webhooks can read answers, by sending them somewhere.
  *
  * @generated from service headlessforms.v1.WebhooksService

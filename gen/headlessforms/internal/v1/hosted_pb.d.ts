@@ -148,7 +148,7 @@ export declare const AnsweredFieldSchema: GenMessage<AnsweredField>;
  */
 export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSession"> & {
   /**
-   * Whether the session takes answers.
+   * Whether the session accepts answers.
    *
    * @generated from field: headlessforms.internal.v1.HostedState state = 1;
    */
@@ -304,7 +304,7 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
   allowDecline: boolean;
 
   /**
-   * Of a page that asks for a code: whether one was mailed that this browser may still give.
+   * Of a page that asks for a code: whether one was emailed that this browser may still give.
    *
    * @generated from field: bool code_sent = 23;
    */
@@ -361,7 +361,7 @@ export declare type GetHostedRequest = Message<"headlessforms.internal.v1.GetHos
   preview: boolean;
 
   /**
-   * Whether the page was posted. The fields are then returned also if it takes no answers any more, so that the person
+   * Whether the page was posted. The fields are then returned also if it accepts no more answers, so that the person
    * can be shown what they typed; not if it was submitted.
    *
    * @generated from field: bool posted = 5;
@@ -806,7 +806,7 @@ export declare type SendRespondentCodeRequest = Message<"headlessforms.internal.
   crossSite: boolean;
 
   /**
-   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same content mails one
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same content emails one
    * code.
    *
    * @generated from field: string idempotency_key = 6;
@@ -827,7 +827,7 @@ export declare const SendRespondentCodeRequestSchema: GenMessage<SendRespondentC
  */
 export declare type SendRespondentCodeResponse = Message<"headlessforms.internal.v1.SendRespondentCodeResponse"> & {
   /**
-   * Whether mails are written to files, because there is no mail server.
+   * Whether emails are written to files, because there is no mail server.
    *
    * @generated from field: bool mail_written = 1;
    */
@@ -910,7 +910,7 @@ export declare type GiveRespondentCodeResponse = Message<"headlessforms.internal
 export declare const GiveRespondentCodeResponseSchema: GenMessage<GiveRespondentCodeResponse>;
 
 /**
- * Whether a session takes answers, and why not.
+ * Whether a session accepts answers, and why not.
  *
  * @generated from enum headlessforms.internal.v1.HostedState
  */
@@ -972,7 +972,7 @@ export enum HostedState {
   DECLINED = 7,
 
   /**
-   * The page asks for a code that is mailed to the respondent, and shows nothing of the session before.
+   * The page asks for a code that is emailed to the respondent, and shows nothing of the session before.
    *
    * @generated from enum value: HOSTED_STATE_CODE_NEEDED = 8;
    */
@@ -1059,8 +1059,9 @@ export declare const HostedService: GenService<{
   /**
    * Reads a session or a form to show it, and notes when a session was first opened unless this is a preview.
    *
-   * What takes no answers any more is returned with its state and without answers, and unless it was `posted` without
-   * fields. Fails with `NOT_FOUND` if there is no such session or published form, or the form has no page of its own.
+   * A form or session that accepts no more answers is returned with its state and without answers, and unless it was
+   * `posted` without fields. Fails with `NOT_FOUND` if there is no such session or published form, or the form has no
+   * page of its own.
    *
    * @generated from rpc headlessforms.internal.v1.HostedService.GetHosted
    */
@@ -1072,7 +1073,7 @@ export declare const HostedService: GenService<{
   /**
    * Opens a session for a visitor of a form's own page, who is about to save answers or to put a file.
    *
-   * The same page gets the same session again. The session takes answers for 7 days, announces no
+   * The same page gets the same session again. The session accepts answers for 7 days, announces no
    * `session.expired`, and is removed a day after its end. Fails as `GetHosted` does, with `FAILED_PRECONDITION` if
    * the form takes no more submissions, and with `RESOURCE_EXHAUSTED` where a client has opened too many.
    *
@@ -1094,7 +1095,7 @@ export declare const HostedService: GenService<{
    * ending again, and with other answers fails with `ALREADY_EXISTS`. Counts as one or more of opening a session,
    * posting in one, checking and submitting where rates are limited.
    *
-   * Fails as `GetHosted` does, with `FAILED_PRECONDITION` if the page takes no answers any more, and with
+   * Fails as `GetHosted` does, with `FAILED_PRECONDITION` if the page accepts no more answers, and with
    * `PERMISSION_DENIED` for a post of another site.
    *
    * @generated from rpc headlessforms.internal.v1.HostedService.PostHosted
@@ -1105,7 +1106,7 @@ export declare const HostedService: GenService<{
     output: typeof PostHostedResponseSchema;
   },
   /**
-   * Mails a code to the respondent of a session, or to the address that a visitor of a form with `one_per_respondent`
+   * Emails a code to the respondent of a session, or to the address that a visitor of a form with `one_per_respondent`
    * has entered. It works for 10 minutes, in the browser that asked for it.
    *
    * Fails as `GetHosted` does, with `INVALID_ARGUMENT` for what is no address, and with `RESOURCE_EXHAUSTED` if there
@@ -1120,7 +1121,7 @@ export declare const HostedService: GenService<{
     output: typeof SendRespondentCodeResponseSchema;
   },
   /**
-   * Takes the code that was mailed. From then on the browser may see and fill the page.
+   * Takes the code that was emailed. From then on the browser may see and fill the page.
    *
    * Fails as `GetHosted` does, and with `INVALID_ARGUMENT` at `code` if it is another code, or one that has expired or
    * was tried 5 times.

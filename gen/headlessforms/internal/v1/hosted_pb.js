@@ -137,7 +137,7 @@ export const HostedStateSchema = /*@__PURE__*/
   enumDesc(file_headlessforms_internal_v1_hosted, 0);
 
 /**
- * Whether a session takes answers, and why not.
+ * Whether a session accepts answers, and why not.
  *
  * @generated from enum headlessforms.internal.v1.HostedState
  */
