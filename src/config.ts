@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isEmailAddress } from './domain/addresses/email-address.ts';
-import { isLoopback } from './domain/addresses/loopback.ts';
+import { isLoopback } from './domain/addresses/ip-address.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { parseSecretKey } from './domain/secrets/secret-key.ts';

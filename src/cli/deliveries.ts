@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { LRUCache } from 'lru-cache';
 import {
   type Event,
   type ReplayDeliveriesResponse,
@@ -22,7 +23,8 @@ export async function listen(options: ListenOptions): Promise<void> {
   const { transport, form, key, forward, secret, signal, now, print } = options;
   const client = createClient(WebhooksService, transport);
   const headers = { authorization: `Bearer ${key}` };
-  const seen = createMemory();
+  // After a break some come again.
+  const seen = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   let cursor = '';
   let connected = false;
   print(`Signing with ${secret}`);
@@ -34,7 +36,8 @@ export async function listen(options: ListenOptions): Promise<void> {
         if (!connected) print(`Listening; events go to ${forward}`);
         connected = true;
         const { event } = message;
-        if (event === undefined || seen(event.id)) continue;
+        if (event === undefined || seen.has(event.id)) continue;
+        seen.set(event.id, true);
         const answer = await post(event, options);
         print(
           `${new Date(now()).toISOString().slice(11, 19)}  ${eventNameOf(event.type)}  ${event.id}  ${answer}`,
@@ -82,18 +85,6 @@ async function post(
   } catch (error) {
     return deadline.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : `no answer: ${reasonOf(error)}`;
   }
-}
-
-/** Remembers the ids given to it lately, and tells whether it knew one: after a break some come again. */
-function createMemory(): (id: string) => boolean {
-  const known = new Set<string>();
-  return (id) => {
-    if (known.has(id)) return true;
-    known.add(id);
-    const [oldest] = known;
-    if (known.size > MAX_REMEMBERED && oldest !== undefined) known.delete(oldest);
-    return false;
-  };
 }
 
 /** The events of some seconds of a very busy service. */

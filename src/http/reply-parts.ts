@@ -6,7 +6,7 @@ import {
   type Submission,
 } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { answerChannels } from '../domain/answers/provenance.ts';
-import { changeKinds, consumers } from '../domain/contracts/change-kinds.ts';
+import { changeKinds, consumers } from '../domain/contracts/field-changes.ts';
 import { enumValue, from, shape, timeOf, timeReply } from './shape.ts';
 
 const origin = z

@@ -4,7 +4,7 @@ import express, { type NextFunction, type Request, type Response, type Router } 
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
-import { withOneLoopback } from '../domain/addresses/loopback.ts';
+import { withOneLoopback } from '../domain/addresses/ip-address.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { type Access, isWithinScopes, limitsOf, policyOf } from '../domain/methods.ts';
 import { readJson } from '../http/body.ts';

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { isLoopback, withOneLoopback } from '../domain/addresses/loopback.ts';
+import { isLoopback, withOneLoopback } from '../domain/addresses/ip-address.ts';
 import { failed, insufficientScope } from '../domain/errors/failure.ts';
 import { type Access, isWithinScopes, type Policy, policyOf } from '../domain/methods.ts';
 import { noteCaller } from '../telemetry/access-log.ts';

@@ -9,7 +9,7 @@ import { parse } from 'yaml';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { runFormsCommand } from '../../src/cli/forms/run.ts';
 import { RefusedError } from '../../src/cli/terminal.ts';
-import { changeKinds, consumers } from '../../src/domain/contracts/change-kinds.ts';
+import { changeKinds, consumers } from '../../src/domain/contracts/field-changes.ts';
 import { engines } from '../support/database.ts';
 import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MAIL_STOPPED } from '../../src/domain/delivery/notifications.ts';
+import { MAIL_STOPPED } from '../../src/domain/delivery/mails.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';

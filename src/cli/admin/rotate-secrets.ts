@@ -12,7 +12,7 @@ import { MailedLinkEntity } from '../../store/mail/mailed-links.ts';
 import { OwnerSessionEntity } from '../../store/owners/owners.ts';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import { RefusedError, type Terminal } from '../terminal.ts';
-import { printTable } from './keys.ts';
+import { printTable } from './commands.ts';
 import { openDirectly } from './open.ts';
 
 /**

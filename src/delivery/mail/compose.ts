@@ -5,16 +5,15 @@ import { publicPageUrl } from '../../domain/definition/share.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { respondentCode } from '../../domain/sessions/respondent.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
+import { findNotified } from '../../store/deliveries/session-notifications.ts';
 import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
-import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
-import { questionMail } from './question-mails.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
   codeMail,
@@ -22,6 +21,7 @@ import {
   isAboutWebhook,
   noticeMail,
   ownerChangedMail,
+  questionMail,
   type RequestKind,
   requestMail,
   signInMail,

@@ -1,24 +1,25 @@
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import {
+  MAIL_STOPPED,
   notifiedAs,
+  notSent,
   questionsToMailbox,
   REQUESTS_A_DAY,
   requestAllowances,
   strangersOfKey,
 } from '../../domain/delivery/mails.ts';
-import { MAIL_STOPPED, notSent } from '../../domain/delivery/notifications.ts';
 import { isKeyless, smallestIdAt } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/deliveries/claim.ts';
+import { findNotified } from '../../store/deliveries/session-notifications.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
 import { findFirstMaker } from '../../store/keys.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { isCodeOpen } from '../../store/mail/mailed-links.ts';
 import { findOwnerStanding } from '../../store/owners/owners.ts';
-import { findNotified } from '../notifications.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { queuedMailSchema } from './compose.ts';

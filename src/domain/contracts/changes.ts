@@ -2,8 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FormDefinition } from '../definition/definition.ts';
 import type { Settings } from '../definition/settings.ts';
 import { type Field, takesAnswer } from '../fields/field.ts';
-import { changeKinds, type Found, type Verdict } from './change-kinds.ts';
-import { compareField, isAlwaysAnswered, mustBeAnswered } from './field-changes.ts';
+import {
+  changeKinds,
+  compareField,
+  type Found,
+  isAlwaysAnswered,
+  mustBeAnswered,
+  type Verdict,
+} from './field-changes.ts';
 
 /**
  * What a new definition changes for everybody who relies on the former one, in the order of the former one's fields.

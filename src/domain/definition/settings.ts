@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isLoopback } from '../addresses/loopback.ts';
+import { isLoopback } from '../addresses/ip-address.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { textUpTo } from '../fields/text.ts';
 import { formLimits } from '../limits/limits.ts';

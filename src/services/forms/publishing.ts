@@ -8,11 +8,11 @@ import {
 } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
 import type {
   ChangeKind as ChangeKindName,
   Consumer as ConsumerName,
-} from '../../domain/contracts/change-kinds.ts';
-import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
+} from '../../domain/contracts/field-changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
 import { fieldsNamedIn } from '../../domain/events/template.ts';

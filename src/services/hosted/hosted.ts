@@ -1,10 +1,26 @@
-import type { ServiceImpl } from '@connectrpc/connect';
-import type { HostedService } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { throttledWarning } from '../../telemetry/log.ts';
+import { ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
+import type {
+  GiveRespondentCodeRequest,
+  HostedService,
+  SendRespondentCodeRequest,
+  SubmitPostedFormRequest,
+} from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { readInputs } from '../../domain/answers/answer-texts.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { failureOf, invalid, reasonOf, violationFromMessage } from '../../domain/errors/failure.ts';
+import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { throttledWarning, type Warn } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
-import { visitToMessage } from './hosted-proto.ts';
+import { publishedForm } from '../forms/form-access.ts';
+import {
+  acceptRequest,
+  allowedRedirect,
+  checkOrigin,
+  readRequest,
+} from '../submissions/submission-request.ts';
+import { completionOf, visitToMessage } from './hosted-proto.ts';
 import { postHosted } from './post-hosted.ts';
-import { submitPostedForm } from './posted-form.ts';
 import { noteOpened, requireRespondent, resolveVisit } from './resolve-visit.ts';
 import { giveCode, sendCode } from './respondents.ts';
 import { openVisitorsSession } from './saving.ts';
@@ -14,6 +30,10 @@ import { openVisitorsSession } from './saving.ts';
  */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   const warn = throttledWarning(context.log, context.now, WARN_EVERY_MS, MAX_WARNINGS);
+  const pageOf = async (request: SendRespondentCodeRequest | GiveRespondentCodeRequest) => {
+    const { form, stored: session } = await resolveVisit(context, { ...request, prefill: [], posted: true });
+    return { form, session };
+  };
   return {
     async getHosted(request, call) {
       const visit = await resolveVisit(context, request);
@@ -32,21 +52,11 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
     postHosted: (request, call) => postHosted(context, request, call),
 
     async sendRespondentCode(request, call) {
-      const { form, stored: session } = await resolveVisit(context, {
-        ...request,
-        prefill: [],
-        posted: true,
-      });
-      return sendCode(context, { form, session }, request, call);
+      return sendCode(context, await pageOf(request), request, call);
     },
 
     async giveRespondentCode(request, call) {
-      const { form, stored: session } = await resolveVisit(context, {
-        ...request,
-        prefill: [],
-        posted: true,
-      });
-      return giveCode(context, { form, session }, request, call);
+      return giveCode(context, await pageOf(request), request, call);
     },
 
     submitPostedForm: (request, call) => submitPostedForm(context, request, call, warn),
@@ -56,3 +66,72 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
 /** Strangers choose what a post is to be answered with. */
 const MAX_WARNINGS = 10;
 const WARN_EVERY_MS = 60_000;
+
+/**
+ * Accepts the post of a site's own HTML form. Where its answers are refused and it names a page for that, the failure
+ * has the page's address in its header `location`. `warn` logs what was not followed.
+ *
+ * A post without any inputs lacks answers.
+ */
+async function submitPostedForm(
+  context: ServiceContext,
+  { formId, inputs, nextUrl, errorUrl, pageUrl, violations, ...rest }: SubmitPostedFormRequest,
+  call: HandlerContext,
+  warn: Warn,
+) {
+  const { requestHeader } = call;
+  const form = await publishedForm(context.forms, formId);
+  const { definition } = form.version;
+  const { allowedOrigins } = definition.settings;
+  checkOrigin(requestHeader, allowedOrigins, context.settings);
+  const allowed = (url: string) => allowedRedirect(url, requestHeader, allowedOrigins, pageUrl);
+  try {
+    if (violations.length > 0) throw invalid(violations.map(violationFromMessage));
+    const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
+    const request = readRequest({ ...rest, answers: given }, form, call);
+    const { submissionId, answers } = await acceptRequest(context, form, request, call);
+    const redirectUrl = allowed(nextUrl);
+    const notFollowed = redirectUrl === '' ? wantedBy(definition, nextUrl) : '';
+    if (notFollowed !== '') warn({ formId, name: notFollowed }, NOT_FOLLOWED);
+    return {
+      submissionId,
+      ending: completionOf(definition, answers, { redirectUrl, notFollowed, requestHeader }),
+    };
+  } catch (error) {
+    const address = withErrors(allowed(errorUrl), definition, error);
+    if (address !== '' && error instanceof ConnectError) error.metadata.set('location', address);
+    throw error;
+  }
+}
+
+/** The control or setting that would have sent the person elsewhere; empty: none. */
+function wantedBy({ settings }: FormDefinition, nextUrl: string): string {
+  if (nextUrl !== '') return '_next';
+  return settings.redirectUrl === undefined ? '' : 'redirectUrl';
+}
+
+const NOT_FOLLOWED =
+  'The post of a site’s own HTML form was answered with the page of thanks, not with a redirect. "_next" must lead to ' +
+  'the site’s own origin or one in allowedOrigins; "redirectUrl" applies to the form’s own page only.';
+
+/**
+ * The address with the fields whose answers were refused in its query, and nothing that was posted. Empty if no field
+ * is to blame: the site’s page could not say what is wrong.
+ */
+function withErrors(address: string, { fields }: FormDefinition, error: unknown): string {
+  if (address === '' || reasonOf(error) !== Reason.INVALID) return '';
+  const known = new Set(fields.map(({ id }) => id));
+  const refused = (failureOf(error)?.violations ?? []).map(violationFromMessage);
+  const pairs = refused.flatMap(({ path, code }) => {
+    const id = path.startsWith('answers.') ? fieldIdOf(path) : '';
+    return known.has(id) ? [`${id}:${code}`] : [];
+  });
+  if (pairs.length === 0) return '';
+  const url = new URL(address);
+  url.searchParams.delete('error');
+  for (const pair of [...new Set(pairs)].slice(0, MAX_PAIRS)) url.searchParams.append('error', pair);
+  return url.href;
+}
+
+/** They go into an address. */
+const MAX_PAIRS = 20;

@@ -17,11 +17,17 @@ import {
   replayAfterRefusal,
   sameRequest,
 } from '../idempotency.ts';
-import { countNotifiedMailboxes, requireNotifyScope } from '../limits/notified-mailboxes.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
-import { notifyInContent, notifyOf, notifyProblems, storedNotify } from './notify.ts';
+import {
+  countNotifiedMailboxes,
+  notifyInContent,
+  notifyOf,
+  notifyProblems,
+  requireNotifyScope,
+  storedNotify,
+} from './notify.ts';
 import { askedForm, requireKey } from './question-form.ts';
 import { codeNeeded, describeSession, noteSession, reserveValues } from './session-access.ts';
 import {

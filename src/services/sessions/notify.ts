@@ -3,11 +3,13 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { NotificationSchema, Notify } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { isEmailAddress } from '../../domain/addresses/email-address.ts';
-import { MAIL_STOPPED, notSent } from '../../domain/delivery/notifications.ts';
+import { MAIL_STOPPED, notifiedAs, notSent, strangersOfKey } from '../../domain/delivery/mails.ts';
+import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { notifyLimits, sessionSeconds } from '../../domain/limits/limits.ts';
+import { holds } from '../../domain/scopes.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import {
@@ -15,11 +17,13 @@ import {
   listEventDeliveries,
   queueNotifications,
 } from '../../store/deliveries/session-notifications.ts';
+import { findFirstMaker } from '../../store/keys.ts';
+import { countAgainst } from '../../store/mail/mail-allowances.ts';
+import { hasConfirmed } from '../../store/mail/mail-recipients.ts';
 import type { Session, StoredNotify } from '../../store/sessions/session-table.ts';
 import { findWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
-import { countNotifiedMailboxes } from '../limits/notified-mailboxes.ts';
 import { secondsProblems, textProblems } from '../request-values.ts';
 
 /** What is wrong with the `notify` of a session of a form, with paths below `notify`. */
@@ -153,6 +157,37 @@ function notificationToMessage(
     stopped: needed.some(({ error }) => error === MAIL_STOPPED),
     error: needed.findLast(({ error }) => error !== null)?.error ?? '',
   };
+}
+
+/** Throws INSUFFICIENT_SCOPE unless the caller may have others mailed. */
+export function requireNotifyScope(call: HandlerContext): void {
+  if (!holds(callerOf(call).scopes, 'sessions:notify')) {
+    throw insufficientScope('sessions:notify', 'to email or notify a person');
+  }
+}
+
+/**
+ * Counts the mailboxes that a call has mailed against what its key may have mailed today (UTC) of those that have not
+ * confirmed anything to the service. A mailbox counts once a day, whatever it is mailed for and by whichever of its
+ * addresses, and a key counts with the one that made it. Call it in the transaction that stores what causes the mails.
+ *
+ * Throws RATE_LIMITED if there are too many: let it end the transaction.
+ */
+export async function countNotifiedMailboxes(
+  tx: Transaction,
+  { secretKey, settings }: Pick<ServiceContext, 'secretKey' | 'settings'>,
+  { keyId, addresses }: { keyId: string; addresses: string[] },
+): Promise<void> {
+  const limit = settings.notifyMailboxesPerKey;
+  for (const address of new Set(addresses)) {
+    if (await hasConfirmed(tx, address)) continue;
+    const allowance = strangersOfKey(await findFirstMaker(tx, keyId), limit);
+    const waitMs = await countAgainst(tx, notifiedAs(secretKey, address), allowance);
+    if (waitMs !== null) {
+      const message = `This key has had emails sent to ${limit} mailboxes today that have not confirmed anything`;
+      throw limited('notified_mailboxes', message, waitMs / 1000);
+    }
+  }
 }
 
 export type Notifications = ReadonlyMap<string, Notification>;

@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { withOneLoopback } from '../../domain/addresses/loopback.ts';
+import { withOneLoopback } from '../../domain/addresses/ip-address.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import type { JsonObject } from '../../domain/json/json.ts';

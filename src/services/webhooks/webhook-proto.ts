@@ -28,7 +28,6 @@ import { mailKindOf } from '../../domain/delivery/mails.ts';
 import { publicKeyOf, secretFormatOf } from '../../domain/delivery/signature.ts';
 import { headersIn } from '../../domain/delivery/webhook-headers.ts';
 import type { SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
-import type { WebhookFilter } from '../../domain/events/filter.ts';
 import {
   eventTypeOf,
   isRegistrable,
@@ -38,7 +37,7 @@ import {
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
-import { secretsAt, type Webhook } from '../../store/webhooks/webhooks.ts';
+import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';

@@ -5,14 +5,19 @@ import type {
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import { custom, required, type Violation } from '../../domain/errors/violations.ts';
-import { filterProblems, type WebhookFilter } from '../../domain/events/filter.ts';
 import { registrableNames } from '../../domain/events/index.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
-import { secretLength } from '../../domain/limits/limits.ts';
+import { formLimits, MAX_SOURCE_LENGTH, secretLength } from '../../domain/limits/limits.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { lockProject } from '../../store/projects/projects.ts';
-import { countWebhooks, findWebhook, insertWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
+import {
+  countWebhooks,
+  findWebhook,
+  insertWebhook,
+  type Webhook,
+  type WebhookFilter,
+} from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';
 import { requireFound, textProblems } from '../request-values.ts';
 import { eventName } from './webhook-proto.ts';
@@ -73,6 +78,20 @@ export function givenFilter(message: FilterMessage | undefined): WebhookFilter |
   if (violations.length > 0) throw invalid(violations);
   return Object.keys(filter).length === 0 ? null : filter;
 }
+
+/** What is wrong with a filter, at `filter`. */
+function filterProblems({ source = '', fieldId = '', value }: WebhookFilter): Violation[] {
+  return [
+    ...textProblems(source, 'filter.source', { max: MAX_SOURCE_LENGTH }),
+    ...textProblems(fieldId, 'filter.field_id', { max: formLimits.fieldId }),
+    ...(typeof value === 'string' ? textProblems(value, 'filter.value', { max: VALUE_LENGTH }) : []),
+    ...(fieldId !== '' && value === undefined ? [required('filter.value')] : []),
+    ...(fieldId === '' && value !== undefined ? [required('filter.field_id')] : []),
+  ];
+}
+
+/** Of a text that an answer is compared with, in characters. */
+const VALUE_LENGTH = 1000;
 
 /**
  * Stores a webhook, unless its project or one of its forms has as many as it may. Of any number of calls at

@@ -1,4 +1,4 @@
-import { notSent } from '../../domain/delivery/notifications.ts';
+import { notSent } from '../../domain/delivery/mails.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';

@@ -1,4 +1,5 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { notSent } from '../../domain/delivery/mails.ts';
 import type { NotifiedFacts } from '../../domain/events/bodies.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
@@ -84,8 +85,11 @@ async function queueForWebhook(tx: Transaction, webhookId: string, notices: obje
   );
 }
 
-/** The session that an event notifies somebody of, as it is now; null if it is gone. */
-export async function findNotifiedSession(db: Queries, eventId: string): Promise<NotifiedSession | null> {
+/**
+ * The session that an event notifies somebody of, or why nobody is notified of it any more, by mail or by webhook. One
+ * that ends while the attempt is under way may still be notified of. Access tokens live too short to be asked for.
+ */
+export async function findNotified(db: Queries, eventId: string): Promise<Notified> {
   const [row] = await db.select(
     `select ${sessionColumns},
        exists (select from forms f where f.id = sessions.form_id and f.status = 'published' and f.closed_at is null
@@ -96,12 +100,14 @@ export async function findNotifiedSession(db: Queries, eventId: string): Promise
      from sessions where id = (select session_id from events where id = $1) and notify is not null`,
     [eventId],
   );
-  if (row === undefined) return null;
-  return { session: toSession(row), isFormOpen: row.isFormOpen === true, mayNotify: row.mayNotify === true };
+  if (row === undefined) return { refusal: notSent.gone };
+  const session = toSession(row);
+  if (session.status !== 'open') return { refusal: notSent.ended };
+  if (row.isFormOpen !== true) return { refusal: notSent.closed };
+  return row.mayNotify === true ? { session } : { refusal: notSent.keyGone };
 }
 
-/** `mayNotify`: the key that asked is there and may still notify people. Access tokens live too short to be asked for. */
-export type NotifiedSession = { session: Session; isFormOpen: boolean; mayNotify: boolean };
+type Notified = { session: Session } | { refusal: string };
 
 /** What became of the deliveries of events, by event. Those that were removed are missing. */
 export async function listEventDeliveries(db: Queries, eventIds: string[]): Promise<EventDelivery[]> {

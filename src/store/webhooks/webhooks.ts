@@ -1,5 +1,4 @@
 import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
-import type { WebhookFilter } from '../../domain/events/filter.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { id, type JsonObject, json, text, textOrNull, time } from '../database/columns.ts';
 import {
@@ -274,6 +273,12 @@ export async function purgeCallbackOrigins(db: Queries, before: Date, limit: num
 export const notClosing = '(deleted_at is null or not active)';
 
 const purgeable = 'deleted_at is not null and not active';
+
+/**
+ * Which submissions a webhook receives: those with this source, and whose answer to a field is a value, or has it among
+ * others. What is absent is not asked for.
+ */
+export type WebhookFilter = { source?: string; fieldId?: string; value?: string | number | boolean };
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
 export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;

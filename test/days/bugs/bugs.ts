@@ -8,7 +8,7 @@ export const bugs: readonly Bug[] = [
     rules: ['reminded until the end'],
     edits: [
       {
-        file: 'src/delivery/notifications.ts',
+        file: 'src/store/deliveries/session-notifications.ts',
         find: "  if (session.status !== 'open') return { refusal: notSent.ended };\n",
         replace: '',
       },

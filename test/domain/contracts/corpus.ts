@@ -1,4 +1,4 @@
-import type { ChangeKind } from '../../../src/domain/contracts/change-kinds.ts';
+import type { ChangeKind } from '../../../src/domain/contracts/field-changes.ts';
 import { options } from '../given.ts';
 
 /** A field `f` before and after, other parts of the form, and the kinds of change that are reported. */

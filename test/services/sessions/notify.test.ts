@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { notSent } from '../../../src/domain/delivery/notifications.ts';
+import { notSent } from '../../../src/domain/delivery/mails.ts';
 import { engines } from '../../support/database.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { startReceiver } from '../../support/receiver.ts';
