@@ -218,8 +218,8 @@ const table = z.object({
   ),
   rpcAllowedOrigins: setting(
     'RPC_ALLOWED_ORIGINS',
-    'origins, comma-separated, whose pages may call every RPC and `/mcp` with a key, such as `https://admin.example.com`; ' +
-      'those of every origin may call what needs no key',
+    'origins, comma-separated, whose pages may call every RPC, every route below `/v1` and `/mcp` with a key, ' +
+      'such as `https://admin.example.com`; those of every origin may call what needs no key',
     '',
     readBy<readonly string[]>(parseOrigins),
   ),

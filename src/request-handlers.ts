@@ -99,7 +99,8 @@ function createExpressApp(config: Config, parts: Parts): Express {
       .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo }))
       .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
   );
-  app.use(createGateway({ ...shared, admit, pages: createFormPostPages(baseUrl) }));
+  const allowedOrigins = config.rpcAllowedOrigins;
+  app.use(createGateway({ ...shared, admit, allowedOrigins, pages: createFormPostPages(baseUrl) }));
   return app;
 }
 

@@ -71,6 +71,31 @@ export function readFileLink(
 export const FILE_LINK_MS = 7 * DAY_MS;
 
 /**
+ * A token that opens the stream of a form's submissions in place of a key, until `expiresAt` in milliseconds, as long as
+ * the key is valid that it names.
+ */
+export function streamToken(key: SecretKey, { formId, keyId }: StreamRight, expiresAt: number): string {
+  return `${STREAM_PREFIX}${signPair(key, STREAM, [formId, keyId], expiresAt)}`;
+}
+
+/** Whether a credential is meant as a token of `streamToken`. */
+export function isStreamToken(text: string): boolean {
+  return text.startsWith(STREAM_PREFIX);
+}
+
+/** What a token of `streamToken` opens; undefined if it was not signed with the key, or has expired. */
+export function readStreamToken(key: SecretKey, token: string, now: number): StreamRight | undefined {
+  const read = verifyPair([key], STREAM, token.slice(STREAM_PREFIX.length), now);
+  return read.ok ? { formId: read.pair[0], keyId: read.pair[1] } : undefined;
+}
+
+/** How long a token opens streams. */
+export const STREAM_TOKEN_MS = 10 * 60 * 1000;
+
+/** Keys begin with `hfs_`. */
+const STREAM_PREFIX = 'hfst_';
+
+/**
  * A new token of a mailed link by which an address signs in. `now` is in milliseconds; the token works for 15
  * minutes. No two are the same, so that the use of one can be noted.
  */
@@ -173,6 +198,7 @@ function verifyPair(
 }
 
 const FILE = 'file';
+const STREAM = 'stream';
 const SIGN_IN = 'owner-sign-in';
 const DEVICE = 'owner-device';
 
@@ -182,6 +208,9 @@ const pairSchema = z.tuple([z.string(), z.string()]);
 
 export type MailLink = { purpose: MailLinkPurpose; formId: string; address: string };
 export type MailLinkPurpose = z.output<typeof mailLinkPurposes>;
+
+/** Whose stream may be read by right of which key. */
+export type StreamRight = { formId: string; keyId: string };
 
 /** What links are made with. */
 export type LinkMaker = { secretKey: SecretKey; baseUrl: string; now: number };

@@ -172,7 +172,16 @@ const submissions: MethodTable<typeof SubmissionsService> = {
     audit: notes('submission.exported'),
     narrowedBy: 'a list by created_after and created_before in its place',
   },
-  watchSubmissions: { ...needs('submissions:read'), audit: notes('submission.watched') },
+  watchSubmissions: {
+    ...needs('submissions:read'),
+    streamTokens: true,
+    audit: notes('submission.watched'),
+  },
+  createStreamToken: {
+    ...needs('submissions:read'),
+    audit: isNot('It reads nothing. Who watches with the token is recorded.'),
+    stores: 'nothing',
+  },
   deleteSubmission: {
     ...needs('submissions:delete'),
     audit: changes('submission.deleted'),
@@ -469,6 +478,7 @@ export type Policy = LimitedAccess & {
    * methods that take such a key, what they make keeps it.
    */
   keeps?: 'reply';
+  streamTokens?: Access['streamTokens'];
 };
 
 /** Who may call an RPC. */
@@ -481,6 +491,8 @@ export type Access = {
   scope?: Scope | undefined;
   /** Whether a `required` key may be missing where the settings do not require keys. */
   openWithoutKeys?: boolean | undefined;
+  /** Whether a token of `CreateStreamToken` does in place of a key. */
+  streamTokens?: true | undefined;
   /** On the RPCs of owners, which take no key: whether they need an owner's session. */
   owner?: 'required' | 'none' | undefined;
 };

@@ -18,7 +18,7 @@ export class RouteContext extends RpcClient {
   constructor(request: Request, response: Response, route: DescribedRoute, options: RouteOptions) {
     // By the route's own path: Express finds it whatever the case of that of the request.
     const tier = route.path.startsWith('/v1/') ? 'management' : 'api';
-    super(options.transport, { request, response }, tier);
+    super(options.transport, { request, response }, tier, route.operation.credential?.(request));
     this.options = options;
     this.#route = route;
   }
@@ -40,8 +40,11 @@ export class RouteContext extends RpcClient {
   }
 }
 
-/** `rpc` is that whose access the route has. */
-type DescribedRoute = { path: string; operation: { rpc?: DescMethod } };
+/** `rpc` is that whose access the route has, `credential` what may stand in place of `Authorization`. */
+type DescribedRoute = {
+  path: string;
+  operation: { rpc?: DescMethod; credential?: (request: Request) => string | undefined };
+};
 
 /** What routes need of the service. */
 export type RouteOptions = {

@@ -153,6 +153,8 @@ export type Operation = {
   bodyOptional?: boolean;
   /** The media types of a body that is not JSON at all. */
   bodyTypes?: readonly string[];
+  /** A credential beside the header `Authorization`, which goes before it. */
+  credential?: (request: Request) => string | undefined;
   /** Further media types of the body. */
   forms?: readonly string[];
   status?: number;

@@ -1,6 +1,12 @@
 import { ConnectError } from '@connectrpc/connect';
 import cors from 'cors';
-import express, { type NextFunction, type Request, type Response, type Router } from 'express';
+import express, {
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+  type Router,
+} from 'express';
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { hasBody } from '../admission/read-body.ts';
 import { formFileJsonSchema } from '../domain/definition/form-file.ts';
@@ -55,13 +61,13 @@ export const routes: readonly Route[] = [
  * behind the hosted pages. The app's `trust proxy` decides which address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { baseUrl, pages, version, allowPrivateUrls, log } = options;
+  const { baseUrl, pages, version, allowPrivateUrls, allowedOrigins, log } = options;
   const router = express.Router();
   // Made at the first request for them, since they would slow down every start.
   let description: string | undefined;
   let fileSchema: string | undefined;
 
-  router.use(setHeaders);
+  router.use(openToPages(allowedOrigins));
   for (const [path, atPath] of byPath(routes)) {
     const entry = router.route(path);
     for (const served of atPath) {
@@ -178,28 +184,38 @@ function errorAt(served: Route | undefined, error: unknown): unknown {
   return refailed(error, { ...failure, reason: Reason.BAD_REQUEST });
 }
 
-function setHeaders(request: Request, response: Response, next: NextFunction): void {
-  if (belowApi.test(request.path)) openToPages(request, response, next);
-  else next();
+/**
+ * Says which pages of other origins may call: those of every origin below `/api`, where the form's settings decide which
+ * may post to it, and those of `allowedOrigins` below `/v1`. No cookie is used. Preflight requests are answered by the
+ * routes.
+ */
+function openToPages(allowedOrigins: readonly string[]): RequestHandler {
+  const toAll = cors({ ...common, origin: '*', methods: ['GET', 'HEAD', 'POST'] });
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+  const toAllowed = cors({ ...common, origin: [...allowedOrigins], methods });
+  return (request, response, next) => {
+    const [, tier] = /^\/(api|v1)\//i.exec(request.path) ?? [];
+    const isPublic = tier?.toLowerCase() === 'api';
+    if (isPublic && request.method !== 'OPTIONS') {
+      // All that the middleware would do, on the most frequent calls.
+      response.setHeader('access-control-allow-origin', '*');
+      response.setHeader('access-control-expose-headers', exposed);
+      next();
+    } else if (isPublic) toAll(request, response, next);
+    // Most other calls come from no page, and say nothing of origins.
+    else if (tier !== undefined && request.headers.origin !== undefined) toAllowed(request, response, next);
+    else next();
+  };
 }
 
-/** Pages of every origin may call: the form's settings decide which may post to it, and no cookie is used. */
-function openToPages(request: Request, response: Response, next: NextFunction): void {
-  response.setHeader('access-control-allow-origin', '*');
-  response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
-  if (request.method === 'OPTIONS') allowPreflight(request, response, next);
-  else next();
-}
+/** What pages may read of replies beside the body. */
+const exposed = 'RateLimit,RateLimit-Policy,Retry-After,X-Request-Id,ETag,Link,WWW-Authenticate';
 
-const belowApi = /^\/api\//i;
-
-/** Allows what a browser asks for in its preflight request, which the route answers. */
-const allowPreflight = cors({
-  origin: '*',
-  methods: ['GET', 'HEAD', 'POST'],
+const common = {
+  exposedHeaders: exposed,
   maxAge: 7200,
   preflightContinue: true,
-});
+};
 
 /** Answers `OPTIONS`, and refuses what a path does not know. */
 function otherMethod(allow: string) {
@@ -225,6 +241,8 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
 export type GatewayOptions = RouteOptions & {
   /** The version of the software, for the API description. */
   version: string;
+  /** Origins whose pages may call routes below `/v1`. */
+  allowedOrigins: readonly string[];
   log: ErrorLog;
 };
 

@@ -108,6 +108,8 @@ export type Caller = {
   keyId: string | undefined;
   /** Whether an access token was shown, which is no key: nobody finds it among those, and it makes none. */
   byToken?: true;
+  /** The form whose stream alone it may read, by a token that the key has made. */
+  streamOf?: string;
   scopes: readonly string[];
   /** When the key or token ends; absent: never. */
   expiresAt?: Date;

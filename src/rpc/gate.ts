@@ -3,6 +3,7 @@ import { ConnectError, type ContextValues, type Interceptor } from '@connectrpc/
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isLoopback, withOneLoopback } from '../domain/addresses/ip-address.ts';
 import { failed, insufficientScope } from '../domain/errors/failure.ts';
+import { isStreamToken } from '../domain/links.ts';
 import { type Access, isWithinScopes, type Policy, policyOf } from '../domain/methods.ts';
 import { noteCaller } from '../telemetry/access-log.ts';
 import { bearerOf, type Caller, type CallFacts, factsOf, type Owner } from './context.ts';
@@ -54,7 +55,10 @@ export async function identify(
     const owner = facts.owner ?? (await ownerBehind(text, access.owner, owners));
     if (owner !== undefined) facts.owner = owner;
   } else if (text !== undefined) {
-    const caller = facts.caller ?? (await keys.find(text, facts.clientAddress));
+    const byStreamToken = access.streamTokens === true && isStreamToken(text);
+    const caller =
+      facts.caller ??
+      (await (byStreamToken ? keys.ofStreamToken(text) : keys.find(text, facts.clientAddress)));
     if (caller === undefined) throw failed(Reason.INVALID_KEY, text === '' ? EMPTY_KEY : UNKNOWN_KEY);
     noteCaller(facts.line, caller);
     const { scope = '' } = access;
@@ -126,6 +130,8 @@ export type GateOptions = {
 export type Authenticator = {
   /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /** Who has made a token of `CreateStreamToken`. Throws INVALID_TOKEN once it or the key has ended. */
+  ofStreamToken(token: string): Promise<Caller>;
   /** The caller that stands for calls without a key where none is required. */
   withoutKey(): Promise<Caller>;
 };

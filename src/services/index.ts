@@ -40,14 +40,14 @@ import { webhooksService } from './webhooks/webhooks.ts';
 export function createServices(
   options: ServiceOptions & Pick<ServiceContext, 'forms' | 'limitRate' | 'explainRefusals'>,
 ): Services {
-  const { database, now, log, settings } = options;
+  const { now, settings } = options;
   const stopping = new AbortController();
   const draining = new AbortController();
   const context: ServiceContext = {
     ...options,
     stopping: stopping.signal,
     draining: draining.signal,
-    keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
+    keys: createKeyReader({ ...options, limitGuesses: settings.rateLimit }),
     audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
     sessionWrites: createWindowCounter({ now }),
     streams: limitCallersAtOnce('streams', {

@@ -77,9 +77,12 @@ export async function findKey(db: Queries, projectId: string, keyId: string): Pr
   return db.read((em) => em.findOne(KeyEntity, { id: keyId, projectId }));
 }
 
-/** Finds the key with this SHA-256 (hex), unless it has expired by the database's clock. */
-export async function findKeyByHash(db: Queries, secretHash: string): Promise<Key | null> {
-  const valid = { secretHash, $or: [{ expiresAt: null }, { expiresAt: { $gt: raw('now()') } }] };
+/** Finds the key with this id or SHA-256 (hex), unless it has expired by the database's clock. */
+export async function findValidKey(
+  db: Queries,
+  by: { id: string } | { secretHash: string },
+): Promise<Key | null> {
+  const valid = { ...by, $or: [{ expiresAt: null }, { expiresAt: { $gt: raw('now()') } }] };
   return db.read((em) => em.findOne(KeyEntity, valid));
 }
 

@@ -81,7 +81,7 @@ describe('POST /api/forms/create', () => {
     expect(preflight.headers.get('access-control-allow-headers')).toContain('idempotency-key');
     expect(preflight.headers.get('access-control-allow-credentials')).toBeNull();
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-    expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After');
+    expect(answer.headers.get('access-control-expose-headers')).toContain('Retry-After,X-Request-Id');
     expect(management.headers.get('access-control-allow-origin')).toBeNull();
   });
 });

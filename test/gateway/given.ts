@@ -20,6 +20,7 @@ export async function startGateway(
     admit,
     baseUrl: 'https://forms.example',
     allowPrivateUrls: false,
+    allowedOrigins: [],
     pages,
     version: '1.0.0',
     log: { error: (facts) => logged.push(facts) },

@@ -47,6 +47,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
   ['POST', '/v1/forms/:form/replay', 'webhooks:write', 'stays shut'],
   ['GET', '/v1/forms/:form/submissions/stream', 'submissions:read', 'stays shut'],
+  ['POST', '/v1/streams/token', 'submissions:read', 'stays shut'],
   ['GET', '/v1/forms/:form/submissions/export', 'submissions:read', 'stays shut'],
   ['GET', '/v1/uploads/:upload', 'submissions:read', 'stays shut'],
   ['POST', '/v1/keys', 'keys:write', 'stays shut'],

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { agreeOn } from '../../src/store/installation.ts';
 import {
-  findKeyByHash,
+  findValidKey,
   insertFirstKey,
   insertKey,
   type Key,
@@ -50,13 +50,13 @@ describe.each(engines)('projects and keys on %s', (engine) => {
     await insertKey(database, key);
     await insertKey(database, aKey({ secretHash: 'expired', expiresAt: new Date(Date.now() - 1) }));
 
-    expect(await findKeyByHash(database, 'lasting')).toMatchObject(key);
-    expect(await findKeyByHash(database, 'expired')).toBeNull();
-    expect(await findKeyByHash(database, 'unknown')).toBeNull();
+    expect(await findValidKey(database, { secretHash: 'lasting' })).toMatchObject(key);
+    expect(await findValidKey(database, { secretHash: 'expired' })).toBeNull();
+    expect(await findValidKey(database, { secretHash: 'unknown' })).toBeNull();
     const revoke = () => database.transaction((tx) => revokeKey(tx, key.id, { children: false }));
     expect((await revoke()).map(({ id }) => id)).toEqual([key.id]);
     expect(await revoke()).toEqual([]);
-    expect(await findKeyByHash(database, 'lasting')).toBeNull();
+    expect(await findValidKey(database, { secretHash: 'lasting' })).toBeNull();
   });
 
   it('notes a key’s use at most once a minute', async () => {
@@ -64,11 +64,11 @@ describe.each(engines)('projects and keys on %s', (engine) => {
     await insertKey(database, key);
 
     await touchKey(database, key.id);
-    const first = (await findKeyByHash(database, key.secretHash))?.lastUsedAt;
+    const first = (await findValidKey(database, { secretHash: key.secretHash }))?.lastUsedAt;
     await touchKey(database, key.id);
 
     expect(first).toBeInstanceOf(Date);
-    expect((await findKeyByHash(database, key.secretHash))?.lastUsedAt).toEqual(first);
+    expect((await findValidKey(database, { secretHash: key.secretHash }))?.lastUsedAt).toEqual(first);
   });
 
   it('lists the keys of one project, newest first, page by page', async () => {

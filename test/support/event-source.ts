@@ -10,6 +10,7 @@ export async function openEventSource(url: string, headers: Record<string, strin
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
   let text = '';
   let ended = false;
+  let broken = false;
   const reading = (async () => {
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += chunk;
   })();
@@ -17,7 +18,9 @@ export async function openEventSource(url: string, headers: Record<string, strin
     () => {
       ended = true;
     },
-    () => undefined,
+    () => {
+      broken = true;
+    },
   );
   const blocks = () => text.split('\n\n').slice(0, -1).map(parse);
   const events = () => blocks().filter(({ data }) => data !== undefined);
@@ -27,6 +30,7 @@ export async function openEventSource(url: string, headers: Record<string, strin
     text: () => text,
     events,
     ended: () => ended,
+    broken: () => broken,
     lastId: () => blocks().findLast(({ id }) => id !== undefined)?.id ?? '',
     async expectEvents(count) {
       await until(
@@ -63,5 +67,7 @@ export type EventSource = AsyncDisposable & {
   /** The last id, be it that of a comment. */
   lastId(): string;
   ended(): boolean;
+  /** Whether it ended without its last message. */
+  broken(): boolean;
   expectEvents(count: number): Promise<ServerSentEvent[]>;
 };

@@ -782,6 +782,53 @@ export declare type WatchSubmissionsResponse = Message<"headlessforms.v1.WatchSu
 export declare const WatchSubmissionsResponseSchema: GenMessage<WatchSubmissionsResponse>;
 
 /**
+ * The request message for `CreateStreamToken`.
+ *
+ * @generated from message headlessforms.v1.CreateStreamTokenRequest
+ */
+export declare type CreateStreamTokenRequest = Message<"headlessforms.v1.CreateStreamTokenRequest"> & {
+  /**
+   * Required. The form whose submissions may be watched.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.CreateStreamTokenRequest.
+ * Use `create(CreateStreamTokenRequestSchema)` to create a new message.
+ */
+export declare const CreateStreamTokenRequestSchema: GenMessage<CreateStreamTokenRequest>;
+
+/**
+ * The response message for `CreateStreamToken`.
+ *
+ * @generated from message headlessforms.v1.CreateStreamTokenResponse
+ */
+export declare type CreateStreamTokenResponse = Message<"headlessforms.v1.CreateStreamTokenResponse"> & {
+  /**
+   * `hfst_…`
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * When it ends.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 2;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.CreateStreamTokenResponse.
+ * Use `create(CreateStreamTokenResponseSchema)` to create a new message.
+ */
+export declare const CreateStreamTokenResponseSchema: GenMessage<CreateStreamTokenResponse>;
+
+/**
  * The request message for `DeleteSubmission`.
  *
  * @generated from message headlessforms.v1.DeleteSubmissionRequest
@@ -1170,12 +1217,28 @@ export declare const SubmissionsService: GenService<{
    * A key and a project may have only so many streams open, those of `Listen` among them: one more fails
    * with `RESOURCE_EXHAUSTED`.
    *
+   * Takes a token of `CreateStreamToken`, too, as `authorization: Bearer <token>`, for the form that it names.
+   *
    * @generated from rpc headlessforms.v1.SubmissionsService.WatchSubmissions
    */
   watchSubmissions: {
     methodKind: "server_streaming";
     input: typeof WatchSubmissionsRequestSchema;
     output: typeof WatchSubmissionsResponseSchema;
+  },
+  /**
+   * Makes a token that opens the stream of one form's submissions, in place of a key: for pages, whose `EventSource`
+   * sends no headers. Scope `submissions:read`.
+   *
+   * The token works for 10 minutes in `WatchSubmissions` for this form, and in nothing else. A stream that it has opened
+   * ends with it, and within a second after the key was revoked that made it. Nothing is stored.
+   *
+   * @generated from rpc headlessforms.v1.SubmissionsService.CreateStreamToken
+   */
+  createStreamToken: {
+    methodKind: "unary";
+    input: typeof CreateStreamTokenRequestSchema;
+    output: typeof CreateStreamTokenResponseSchema;
   },
   /**
    * Deletes a submission with its event, deliveries and files. Pending deliveries are

@@ -50,6 +50,7 @@ export const requestExamples: Readonly<Record<string, object>> = {
   changeFormOwner: { email: 'next@example.com' },
   submit: { source: 'website', answers: { email: 'ada@example.com', message: 'Hello' } },
   createSubmission: { source: 'crm', answers: { email: 'ada@example.com' } },
+  createStreamToken: { form_id: 'form_0000000000000000000000' },
   submitDemo: { name: 'Ada', email: 'ada@example.com', message: 'Hello' },
   declineSession: { reason: 'It is not mine to decide.' },
   ask: {

@@ -6,7 +6,8 @@ import {
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
-import { customRoute, type Route, readQuery, tagged } from '../route.ts';
+import { timeOf, timeReply } from '../../http/shape.ts';
+import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { filterQuery, submission } from './submissions.ts';
 
@@ -47,6 +48,12 @@ const formats = {
 const streamQuery = z.object({
   ...filterQuery,
   cursor: z.string().min(1).exactOptional().describe('The last `id` of an earlier stream.'),
+  token: z
+    .string()
+    .exactOptional()
+    .describe(
+      'Of `POST /v1/streams/token`, in place of the header `Authorization`: `EventSource` sends none.',
+    ),
 });
 
 /** The submissions of a form as they come. */
@@ -60,7 +67,17 @@ export const streamRoutes: Route[] = tagged('Submissions', [
         .describe('As `cursor`, which it goes before: clients send it by themselves.'),
     },
     replyTypes: ['text/event-stream'],
+    credential: ({ query: { token } }) => (typeof token === 'string' ? token : undefined),
     handle: sendStream,
+  }),
+  route('post', '/v1/streams/token', SubmissionsService.method.createStreamToken, {
+    summary: 'Make a token that opens the stream of one form for 10 minutes, for `EventSource`',
+    body: z.strictObject({ form_id: z.string().describe('The form whose submissions may be watched.') }),
+    input: ({ body }) => ({ formId: body.form_id }),
+    status: 201,
+    errors: [404],
+    reply: z.object({ token: z.string(), expires_at: timeReply }),
+    answer: ({ token, expireTime }) => ({ token, expires_at: timeOf(expireTime) }),
   }),
 ]);
 

@@ -62,8 +62,11 @@ export async function* streamEvents<T extends object>(
 /** Proxies end connections that are silent for a minute. */
 const QUIET_MS = 15_000;
 
-/** A key may be revoked while its owner listens. */
-const CHECK_KEY_MS = 1_000;
+/**
+ * A key may be revoked while its owner listens, and then the stream ends within a second, also if another process has
+ * done so: a check finds what was read three quarters of a second ago at most, since keys are read anew after a half.
+ */
+const CHECK_KEY_MS = 250;
 
 type StreamOptions<T> = {
   /** Empty: all forms of the project. */

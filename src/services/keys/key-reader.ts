@@ -1,15 +1,17 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { LRUCache } from 'lru-cache';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
 import { failed, limited } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
+import { readStreamToken } from '../../domain/links.ts';
 import { DEFAULT_PROJECT } from '../../domain/scopes.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { bearerOf, type Caller, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
-import { createKeyCheck, findKeyByHash, touchKey } from '../../store/keys.ts';
+import { createKeyCheck, findValidKey, touchKey } from '../../store/keys.ts';
 import { findProject, getOrCreateProject, type Project } from '../../store/projects/projects.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createFreshCache } from '../fresh-cache.ts';
@@ -20,16 +22,27 @@ import { createFreshCache } from '../fresh-cache.ts';
  * Guessed keys must not load the database: past the limit of failures of an address, keys from there that are
  * not cached as valid are first looked up together, some times a second. A valid one waits for that once.
  */
-export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderOptions): KeyReader {
-  const callers = createFreshCache<Caller | undefined>({ load, now, capacity: MAX_REMEMBERED_KEYS });
+export function createKeyReader({
+  database,
+  secretKey,
+  now,
+  log,
+  limitGuesses,
+}: KeyReaderOptions): KeyReader {
+  const callers = createFreshCache({
+    load: (secretHash) => load({ secretHash }),
+    now,
+    capacity: MAX_REMEMBERED_KEYS,
+  });
+  const tokenMakers = createFreshCache({ load: (id) => load({ id }), now, capacity: MAX_REMEMBERED_KEYS });
   const failures = createWindowCounter({ now });
   const isKey = createKeyCheck(database);
   const knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
   /** The ids of projects that callers without a key act in, by name: there are two at most. */
   const projectIds = new Map<string, string>();
 
-  async function load(hash: string): Promise<Caller | undefined> {
-    const key = await findKeyByHash(database, hash);
+  async function load(by: { secretHash: string } | { id: string }): Promise<Caller | undefined> {
+    const key = await findValidKey(database, by);
     const project = key && (await findProject(database, key.projectId));
     if (key === null || project === null) return undefined;
     if (key.lastUsedAt === null || now() - key.lastUsedAt.getTime() > LAST_USE_PRECISION_MS) {
@@ -77,12 +90,24 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
       const projectId = await projectIdOf(project);
       return { projectId, project, keyId: `oauth:${subject}`, byToken: true, scopes, expiresAt };
     },
+    async ofStreamToken(token) {
+      const right = readStreamToken(secretKey, token, now());
+      const maker = right && (await tokenMakers.get(right.keyId));
+      if (right === undefined || maker === undefined) {
+        const message = 'The stream token has expired or its key was revoked: make another one';
+        throw failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.WITH_KEY });
+      }
+      return { ...maker, streamOf: right.formId };
+    },
     isKnownClient: (client) => knownClients.has(client),
     async withoutKey() {
       const projectId = await projectIdOf(DEFAULT_PROJECT);
       return { projectId, project: DEFAULT_PROJECT, keyId: undefined, scopes: [] };
     },
-    forget: () => callers.clear(),
+    forget() {
+      callers.clear();
+      tokenMakers.clear();
+    },
   };
 }
 
@@ -97,10 +122,10 @@ function tooManyFailures(endsInMs: number) {
 
 /** Throws INVALID_KEY if the key of a call that goes on for long was revoked or has expired meanwhile. */
 export async function requireValidKey(
-  { keys, now }: { keys: Pick<KeyReader, 'find'>; now: () => number },
+  { keys, now }: { keys: Pick<KeyReader, 'find' | 'ofStreamToken'>; now: () => number },
   call: HandlerContext,
 ): Promise<void> {
-  const { byToken, expiresAt } = callerOf(call);
+  const { byToken, expiresAt, streamOf } = callerOf(call);
   if (byToken === true) {
     if (Number(expiresAt) > now()) return;
     throw failed(Reason.INVALID_KEY, 'The access token has expired');
@@ -108,6 +133,7 @@ export async function requireValidKey(
   const key = bearerOf(call.requestHeader.get('authorization'));
   // Where keys are not required.
   if (key === undefined) return;
+  if (streamOf !== undefined) return void (await keys.ofStreamToken(key));
   if ((await keys.find(key, clientAddressOf(call))) === undefined) {
     throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
   }
@@ -130,6 +156,8 @@ const MAX_KEY_LENGTH = 256;
 export type KeyReader = {
   /** Whose key this is; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /** Who has made a stream token. Throws INVALID_TOKEN once it or the key has ended. */
+  ofStreamToken(token: string): Promise<Caller>;
   /**
    * Who has an access token that `check` finds valid, in the project of this name; undefined if it finds none. A check
    * that throws counts as an unknown key.
@@ -152,6 +180,8 @@ type Token = { subject: string; scopes: readonly string[]; expiresAt: Date };
 
 export type KeyReaderOptions = {
   database: Database;
+  /** Signs stream tokens. */
+  secretKey: SecretKey;
   now: () => number;
   log: Log;
   /** False: guessing keys is not limited, as in load tests. */

@@ -1,10 +1,13 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CheckAnswersRequest,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { notFound, violationToMessage } from '../../domain/errors/failure.ts';
+import { failed, notFound, violationToMessage } from '../../domain/errors/failure.ts';
 import { demoFormId } from '../../domain/ids.ts';
+import { STREAM_TOKEN_MS, streamToken } from '../../domain/links.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { EventHead } from '../../store/events.ts';
 import { findAnySession } from '../../store/sessions/sessions.ts';
@@ -83,7 +86,8 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
 
     /** Streams the submissions of a form, or of the caller's project, as they come. */
     async *watchSubmissions({ formId, source, status, cursor }, call) {
-      const { projectId } = callerOf(call);
+      const { projectId, streamOf = formId } = callerOf(call);
+      if (streamOf !== formId) throw failed(Reason.INVALID_TOKEN, 'The stream token is of another form');
       const find = async ({ id, submissionId }: EventHead) => {
         const found =
           submissionId === null ? null : await findSubmission(context.database, projectId, submissionId);
@@ -96,6 +100,15 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
         types: typesOf[submissionStatusOf(status)],
         load: async (events) => new Map((await Promise.all(events.map(find))).flat()),
       });
+    },
+
+    async createStreamToken({ formId }, call) {
+      const { forms, secretKey, now } = context;
+      const caller = callerOf(call);
+      await requireProjectForm(forms, caller, formId);
+      const expiresAt = now() + STREAM_TOKEN_MS;
+      const token = streamToken(secretKey, { formId, keyId: caller.keyId ?? '' }, expiresAt);
+      return { token, expireTime: timestampFromMs(expiresAt) };
     },
 
     async deleteSubmission({ submissionId }, call) {

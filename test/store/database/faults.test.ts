@@ -7,7 +7,7 @@ import { listEventsById, listWaitingEvents } from '../../../src/store/events.ts'
 import { findForm, findFormState } from '../../../src/store/forms/forms.ts';
 import { listAskedFields } from '../../../src/store/forms/versions.ts';
 import { InstallationEntity } from '../../../src/store/installation.ts';
-import { findKeyByHash } from '../../../src/store/keys.ts';
+import { findValidKey } from '../../../src/store/keys.ts';
 import { isMailStopped } from '../../../src/store/mail/mail-recipients.ts';
 import { listOwners } from '../../../src/store/owners/owners.ts';
 import { findAnySession } from '../../../src/store/sessions/sessions.ts';
@@ -158,7 +158,7 @@ describe('a look-up whose connection the server ends', () => {
       'mail_stops',
       (db) => isMailStopped(db, { address: 'a@example.com', formId: 'form_one' }),
     ],
-    ['findKeyByHash', 'api_keys', (db) => findKeyByHash(db, 'hash')],
+    ['findValidKey', 'api_keys', (db) => findValidKey(db, { secretHash: 'hash' })],
   ];
 
   it.each(lookUps)('is made again: %s', async (_name, table, lookUp) => {

@@ -12,7 +12,7 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
     deletion: 'deleteForm',
   },
   SubmissionsService: {
-    none: 'createSubmission createManagedSubmission checkAnswers checkManagedAnswers createDemoSubmission',
+    none: 'createSubmission createManagedSubmission checkAnswers checkManagedAnswers createDemoSubmission createStreamToken',
     reading: 'getSubmission listSubmissions exportSubmissions watchSubmissions',
     deletion: 'deleteSubmission eraseSubmissions',
   },
@@ -97,6 +97,8 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
 
   CreateSubmissionRequest: { none: 'formId answers source idempotencyKey' },
   CreateDemoSubmissionRequest: { none: 'answers source idempotencyKey' },
+  // Its holder reads what its maker may read, in this form and for ten minutes.
+  CreateStreamTokenRequest: { none: 'formId' },
   DeleteSubmissionRequest: { none: 'submissionId' },
   EraseSubmissionsRequest: { none: 'value formId pageToken' },
 
