@@ -10,6 +10,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --omit=dev --omit=optional && npm sbom --package-lock-only --sbom-format cyclonedx --omit dev --omit optional >sbom.cdx.json && npm cache clean --force
 
 COPY gen gen
+COPY README.md ./
+COPY docs docs
 COPY src src
 
 RUN mkdir /data && chown node:node /data

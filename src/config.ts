@@ -230,7 +230,7 @@ const table = z.object({
     'on',
     onOrOff,
   ),
-  docs: setting('DOCS', '`off`: no API reference at `/docs`', 'on', onOrOff),
+  docs: setting('DOCS', '`off`: no guides and no API reference at `/docs`', 'on', onOrOff),
   reflection: setting('REFLECTION', '`off`: no gRPC reflection', 'on', onOrOff),
   demo: setting('DEMO', '`off`: no demo form, and no `/api/demo`', 'on', onOrOff),
   publicProject: setting('PUBLIC_PROJECT', 'the project of forms made without a key', 'default', projectName),

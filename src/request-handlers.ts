@@ -18,6 +18,7 @@ import type { ListenOptions } from './listeners/listeners.ts';
 import { createTokenCheck } from './mcp/authorization/access-tokens.ts';
 import { defaultTokenScopes } from './mcp/authorization/token-scopes.ts';
 import { createMcp, type McpOptions } from './mcp/router.ts';
+import { loadGuides } from './pages/guides.ts';
 import { createFormPostPages } from './pages/html-form.ts';
 import { createHostedPages } from './pages/router.ts';
 import { contextOf } from './rpc/context.ts';
@@ -91,13 +92,14 @@ function createExpressApp(config: Config, parts: Parts): Express {
   const identify = identifierFor(config, tokens, parts);
   const shared = { transport: api.transport(), baseUrl, allowPrivateUrls, version: manifest.version, log };
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
+  const guides = docs ? loadGuides(baseUrl) : [];
   app.use(compressReplies);
   app.use(
     express
       .Router()
       .use(passOnRest)
-      .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo }))
-      .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
+      .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo, guides }))
+      .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens, guides })),
   );
   const allowedOrigins = config.rpcAllowedOrigins;
   app.use(createGateway({ ...shared, admit, allowedOrigins, pages: createFormPostPages(baseUrl) }));

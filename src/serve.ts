@@ -95,7 +95,7 @@ function welcome(running: App, options: Config): string {
   const { dataDir, databaseUrl, smtpUrl, requireApiKey, allowPublicCreate, ownerConfirmation } = options;
   const rows = [
     ['Start here', running.url],
-    ['API reference', `${running.url}/docs`],
+    ...(options.docs ? [['Guides', `${running.url}/docs`]] : []),
     ['REST, pages, Connect', running.url],
     ['gRPC', running.grpcUrl],
     ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],

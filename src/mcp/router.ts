@@ -50,7 +50,7 @@ export function createMcp(options: McpOptions): Router {
       sendRefusal(response, 405, { message: 'This path answers POST' });
     });
   router.get('/llms.txt', (_request, response) =>
-    sendPublic(response, 'text/plain; charset=utf-8', describeForModels(baseUrl)),
+    sendPublic(response, 'text/plain; charset=utf-8', describeForModels(options)),
   );
   if (tokens !== undefined) {
     router.get(metadataPaths, (_request, response) =>
@@ -169,7 +169,10 @@ function sendPublic(response: Response, type: string, text: string): void {
 }
 
 /** What a model that finds the service at `baseUrl` needs to know (llmstxt.org). */
-function describeForModels(baseUrl: string): string {
+function describeForModels({ baseUrl, guides }: McpOptions): string {
+  const listed = guides.map(
+    ({ name, title, about }) => `- [${title}](${baseUrl}/docs/${name}.md): ${about}\n`,
+  );
   return `# ${TITLE}
 
 > ${ABOUT}
@@ -190,7 +193,7 @@ forms and for submitting answers by REST.
 2. \`get_form\` tells what is asked. \`submit_answers\` submits what you know.
 3. \`ask_person\` opens a session with your answers as prefill and returns a link for the person.
 4. \`wait_for_session\` waits for the person and returns the answers.
-`;
+${listed.length === 0 ? '' : `\n## Guides\n\n${listed.join('')}`}`;
 }
 
 const TITLE = 'Headless form service';
@@ -206,6 +209,8 @@ export type McpOptions = {
   sealer: Sealer;
   /** The public address of the service, without a slash at the end. */
   baseUrl: string;
+  /** The documents that are served as Markdown at `/docs/<name>.md`. */
+  guides: readonly { name: string; title: string; about: string }[];
   /** Whether webhooks may go to private addresses, as in development. */
   allowPrivateUrls: boolean;
   /** The origins whose pages may call. */

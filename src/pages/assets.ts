@@ -20,6 +20,7 @@ export function loadAssets(): Assets {
   const own = new Map<string, Buffer>([
     ['style.css', minified(read('./style.css') + read('./fields.css'))],
     ['docs.css', minified(read('./docs.css'))],
+    ['guides.css', minified(read('./guides.css'))],
     ['owner.css', minified(read('./owner/owner.css'))],
     [EMBED_PATH, Buffer.from(stripped(read('./browser/embed.ts')))],
     [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],

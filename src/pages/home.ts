@@ -1,8 +1,8 @@
 import { html } from '../domain/text/html.ts';
 import { sendPage } from '../http/reply.ts';
 import { chooseLanguage } from '../text/words.ts';
-import type { HandlePage, PageExchange } from './handler.ts';
-import { assets, renderPage, rootOf, securityHeaders } from './layout.ts';
+import type { HandlePage } from './handler.ts';
+import { renderPage, rootOf } from './layout.ts';
 
 /**
  * Answers GET on the service's address: what this is, and where to go. In English, as the documents that it leads to.
@@ -10,7 +10,7 @@ import { assets, renderPage, rootOf, securityHeaders } from './layout.ts';
 export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions): HandlePage {
   const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');
   const links = destinations.filter(
-    ({ path }) => (docs || path !== 'docs') && (demo || path !== 'f/form_demo'),
+    ({ path }) => (docs || !path.startsWith('docs')) && (demo || path !== 'f/form_demo'),
   );
   return async ({ request, response }) => {
     const root = rootOf(request);
@@ -33,7 +33,12 @@ const TITLE = 'Headless form service';
 
 const destinations = [
   { path: 'owner', name: 'Your forms', about: 'For owners: read, save and delete what came in' },
-  { path: 'docs', name: 'API reference', about: 'Every route, to read and to try' },
+  {
+    path: 'docs',
+    name: 'Guides',
+    about: 'Forms, webhooks, agents, clients, and answers to common questions',
+  },
+  { path: 'docs/api', name: 'API reference', about: 'Every route, to read and to try' },
   { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
   { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },
   { path: 'f/form_demo', name: 'A form', about: 'The demo form, as people see it' },
@@ -45,7 +50,7 @@ export type HomeOptions = {
   baseUrl: string;
   /** Whether forms are made without a key. */
   allowPublicCreate: boolean;
-  /** Whether there is the API reference, and the demo form. */
+  /** Whether there are the guides with the API reference, and the demo form. */
   docs: boolean;
   demo: boolean;
 };
@@ -70,44 +75,3 @@ export function firstCommand(url: string, key?: string): string {
   ];
   return `curl ${url}/api/forms/create ${headers.join(' ')} -d '${JSON.stringify(definition)}'`;
 }
-
-/**
- * Answers GET on `/docs`: the reference of the REST interface, which Swagger UI makes of `/openapi.json` in the
- * browser. It loads nothing from elsewhere. Its policy allows the styles that Swagger UI sets, and no script but files
- * of this service.
- */
-export async function showDocs({ request, response }: PageExchange): Promise<void> {
-  const root = rootOf(request);
-  const page = html`<!doctype html>
-<html lang="en" data-mode="auto">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>API reference – Headless form service</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${root}${assets.path('libraries/swagger-ui.css')}">
-<link rel="stylesheet" href="${root}${assets.path('docs.css')}">
-<script src="${root}${assets.path('libraries/swagger-ui-bundle.js')}" defer></script>
-<script type="module" src="${root}${assets.path('pages/browser/docs.js')}"></script>
-</head>
-<body>
-<header><a href="${root}">Headless form service</a> <a href="${root}openapi.json">openapi.json</a></header>
-<div id="reference" data-root="${root}">
-<noscript><p>This page needs script. <a href="${root}openapi.json">openapi.json</a> says the same.</p></noscript>
-</div>
-</body>
-</html>
-`;
-  sendPage(response, 200, { html: page.text, headers: securityHeaders(policy, []) });
-}
-
-const policy = [
-  "default-src 'none'",
-  "style-src 'self' 'unsafe-inline'",
-  "script-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "form-action 'none'",
-  "base-uri 'none'",
-];

@@ -33,6 +33,7 @@ export function renderPage(content: PageContent): Page {
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${root}${assets.path('style.css')}">
 ${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.path('owner.css')}">`}
+${content.isGuide === true && html`<link rel="stylesheet" href="${root}${assets.path('guides.css')}">`}
 ${style !== '' && html`<style>${new Html(style)}</style>`}
 ${content.script === true && scripts(root, content.ofOwner === true)}
 </head>
@@ -130,6 +131,8 @@ type PageContent = {
   embedOrigins?: readonly string[];
   /** Whether it is a page for owners of forms: wide, and posted to this service alone. */
   ofOwner?: boolean;
+  /** Whether it is a guide, whose text has the styles of a document. */
+  isGuide?: boolean;
   /** The origin of a site that may be sent to after a post of the page, though it is not of https. */
   leadsTo?: string | undefined;
   /** Whether it shows pictures of this service. */

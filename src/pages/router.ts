@@ -6,15 +6,16 @@ import { EMBED_PATH, sendAsset } from './assets.ts';
 import { postForm } from './form/post.ts';
 import { postUpload } from './form/read-post.ts';
 import { showForm } from './form/show.ts';
+import { createGuides, type Guide } from './guides.ts';
 import { type HandlePage, type PageExchange, type PageOptions, servePage, serveScript } from './handler.ts';
-import { type HomeOptions, showDocs, showHome } from './home.ts';
+import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
 import { followMailLink, sendLinkedFile, showMailLink } from './mailed-links.ts';
 import type { OwnerPageOptions } from './owner/handler.ts';
 import { createOwnerPages } from './owner/router.ts';
 
 /**
- * The pages people see: the service's own and its API reference, a session's form, activation, the links in mails; and
+ * The pages people see: the service's own and its guides, a session's form, activation, the links in mails; and
  * the files they need.
  *
  * It goes before the REST routes and passes on what it does not serve. Of the activation link it serves GET only.
@@ -28,7 +29,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
     router.post(`${path}/uploads`, serveScript(options, postUpload));
   }
   router.get('/', page(showHome(options)));
-  if (options.docs) router.get('/docs', page(showDocs));
+  if (options.docs) router.use(createGuides(options.guides, page));
   router.get('/api/forms/:id/activate', page(showActivation));
   router
     .route('/mail/:token')
@@ -57,4 +58,4 @@ function refuseMethod({ request, response }: PageExchange): void {
   throw failed(Reason.METHOD, 'The path does not know this method');
 }
 
-export type HostedPagesOptions = PageOptions & HomeOptions & OwnerPageOptions;
+export type HostedPagesOptions = PageOptions & HomeOptions & OwnerPageOptions & { guides: readonly Guide[] };

@@ -61,7 +61,7 @@ describe.skipIf(noBrowser)('the first page and the API reference', { timeout: 60
       if (!request.url().startsWith('data:')) hosts.add(new URL(request.url()).host);
     });
 
-    await page.goto(`${service.url}/docs#/Forms/createForm`);
+    await page.goto(`${service.url}/docs/api#/Forms/createForm`);
     await page.click('text=Try it out');
     await page.click('.execute');
     await page.locator('.live-responses-table .response-col_status', { hasText: '201' }).waitFor();
@@ -72,12 +72,12 @@ describe.skipIf(noBrowser)('the first page and the API reference', { timeout: 60
     await browser.expectNoProblems();
   });
 
-  it('leads to the description without script', async () => {
-    const page = await browser.open('/docs', { javaScriptEnabled: false });
+  it('leads to the guide of the routes without script', async () => {
+    const page = await browser.open('/docs/api', { javaScriptEnabled: false });
 
     await page.click('noscript a');
 
-    expect(page.url()).toBe(`${service.url}/openapi.json`);
+    expect(page.url()).toBe(`${service.url}/docs/rest`);
   });
 });
 

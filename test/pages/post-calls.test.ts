@@ -41,6 +41,7 @@ beforeAll(async () => {
     hostedUrl: address,
     baseUrl: address,
     docs: true,
+    guides: [],
     demo: true,
     allowPublicCreate: true,
     now: Date.now,
