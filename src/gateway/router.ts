@@ -93,7 +93,7 @@ export function createGateway(options: GatewayOptions): Router {
     .route('/schemas/form.json')
     .get((request, response) => {
       response.setHeader('access-control-allow-origin', '*');
-      fileSchema ??= JSON.stringify(formFileJsonSchema());
+      fileSchema ??= JSON.stringify(formFileJsonSchema({ allowPrivateUrls }));
       sendTagged(request, response.type('application/schema+json'), fileSchema);
     })
     .all(otherMethod('GET, HEAD'));

@@ -99,7 +99,7 @@ export type ServiceContext = ServiceOptions & {
   explainRefusals: (
     violations: readonly Violation[],
     definition: FormDefinition,
-    answers: JsonObject,
+    given: { answers?: JsonObject | undefined; prefill?: JsonObject | undefined },
     acceptLanguage: string,
   ) => Violation[];
   keys: KeyReader;

@@ -3,6 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { expect, it } from 'vitest';
+import { formFileJsonSchema } from '../../src/domain/definition/form-file.ts';
 import { emittedEvents } from '../../src/domain/events/index.ts';
 import { policyOf } from '../../src/domain/methods.ts';
 import { describeApi } from '../../src/gateway/openapi/document.ts';
@@ -17,20 +18,26 @@ it('is a valid OpenAPI 3.1 document', async () => {
   expect(result.valid).toBe(true);
 });
 
-it('says what this instance takes as the address of a receiver', () => {
-  const patternsOf = (allowPrivateUrls: boolean) => {
-    const { components } = describeApi(routes, { baseUrl: 'http://a.co', version: '0', allowPrivateUrls });
-    return JSON.stringify(components)
+it.each([
+  [
+    '/openapi.json',
+    3,
+    (allowPrivateUrls: boolean) =>
+      describeApi(routes, { baseUrl: 'http://a.co', version: '0', allowPrivateUrls }).components,
+  ],
+  ['/schemas/form.json', 0, (allowPrivateUrls: boolean) => formFileJsonSchema({ allowPrivateUrls })],
+])('%s says what this instance takes as the address of a receiver', (_path, some, schemasWith) => {
+  const patternsOf = (allowPrivateUrls: boolean) =>
+    JSON.stringify(schemasWith(allowPrivateUrls))
       .match(/"pattern":"\^https\??:\/\/[^"]*"/g)
       ?.toSorted();
-  };
 
   const [strict, open] = [patternsOf(false), patternsOf(true)];
 
-  expect(strict?.length).toBeGreaterThan(3);
+  expect(strict?.length).toBeGreaterThan(some);
   expect(open).toHaveLength(strict?.length ?? 0);
   expect(strict?.filter((pattern) => pattern.includes('https?'))).toEqual([]);
-  expect(open?.filter((pattern) => pattern.includes('https?')).length).toBeGreaterThan(3);
+  expect(open?.filter((pattern) => pattern.includes('https?')).length).toBeGreaterThan(some);
 });
 
 it('names every operation once', () => {

@@ -50,6 +50,7 @@ describe('POST /api/forms/:id/submissions', () => {
 
   it('says what is wrong in the words of the page where a language is preferred that it has', async () => {
     const asked = await service.givenPublishedForm({
+      settings: { allowPartial: true },
       fields: [
         { id: 'email', type: 'email', required: true },
         { id: 'name', type: 'text', label: 'Name', required: true },
@@ -68,6 +69,15 @@ describe('POST /api/forms/:id/submissions', () => {
     expect(await details(path, 'de-AT,en;q=0.5')).toEqual(german);
     expect(await details(`${path}?check=true`, 'de')).toEqual(german);
     expect(await details(`/v1/sessions/${session.id}/submit`, 'de')).toEqual(german);
+    const held = { prefill: { email: 'nobody' }, metadata: { email: '\ud800' } };
+    const ofSession = [
+      await service.post(`/v1/forms/${asked.id}/sessions`, held, { headers: { 'accept-language': 'de' } }),
+      await service.patch(`/v1/sessions/${session.id}`, held, { headers: { 'accept-language': 'de' } }),
+      await service.patch(`/v1/sessions/${session.id}`, wrong, { headers: { 'accept-language': 'de' } }),
+    ];
+    const messages = ofSession.map(({ json }) => messagesAt(json, /^(prefill|answers)\.email$/));
+    expect(messages).toEqual(Array(3).fill(german.slice(0, 1)));
+    expect(messagesAt(ofSession[0]?.json, /^metadata/)).toEqual([expect.stringContaining('Unicode')]);
     expect(await details(path, 'en')).toEqual([
       'Enter an email address, like name@example.com.',
       expect.any(String),
@@ -313,3 +323,8 @@ describe('GET /v1/forms/:id/submissions/export', () => {
     expect((await service.get('/v1/forms/form_none/submissions/export')).status).toBe(404);
   });
 });
+
+/** The messages of an error's details whose paths fit. */
+function messagesAt({ error }: { error: { details: { path: string; message: string }[] } }, path: RegExp) {
+  return error.details.filter((each) => path.test(each.path)).map(({ message }) => message);
+}

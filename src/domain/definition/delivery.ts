@@ -7,6 +7,13 @@ import { formLimits, secretLength } from '../limits/limits.ts';
 /** The shape of an address that events are sent to. One of an instance with WEBHOOK_ALLOW_PRIVATE may be http, too. */
 export const RECEIVER_PATTERN = '^https://[^/]';
 
+/** Makes a schema of such an address say what an instance with WEBHOOK_ALLOW_PRIVATE takes. */
+export function takingPrivateReceivers(schema: { [key: string]: unknown }): void {
+  if (schema.pattern !== RECEIVER_PATTERN) return;
+  schema.pattern = RECEIVER_PATTERN.replace('https', 'https?');
+  schema.description = 'An http or https URL without credentials; here its host may be private.';
+}
+
 const fieldId = textUpTo(formLimits.fieldId);
 
 /** One line: it becomes a header of a mail. */

@@ -6,6 +6,7 @@ import { isObject } from '../json/json.ts';
 import { formKeyPattern, formLimits } from '../limits/limits.ts';
 import { checkDefinition, definitionSchema } from './definition.ts';
 import { definitionToMessage } from './definition-proto.ts';
+import { takingPrivateReceivers } from './delivery.ts';
 
 /** What stands beside a definition: outside its JSON, versions and checksum. */
 export const formNames = {
@@ -80,12 +81,14 @@ export function readFormFile(input: unknown): FormFileResult {
   return { ok: false, violations };
 }
 
-/** A JSON Schema of files, for editors. */
-export function formFileJsonSchema(): object {
+/** A JSON Schema of files, for editors. `allowPrivateUrls`: of an instance that sends events to private addresses. */
+export function formFileJsonSchema({ allowPrivateUrls }: { allowPrivateUrls: boolean }): object {
   return z.toJSONSchema(definitionSchema.extend(besideDefinition), {
     io: 'input',
     unrepresentable: 'any',
-    override({ jsonSchema: { properties } }) {
+    override({ jsonSchema }) {
+      if (allowPrivateUrls) takingPrivateReceivers(jsonSchema);
+      const { properties } = jsonSchema;
       if (properties?.secret === undefined) return;
       properties.secret = { type: 'string', pattern: variablePattern.source, description: NO_LITERAL };
     },

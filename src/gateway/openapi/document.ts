@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { RECEIVER_PATTERN } from '../../domain/definition/delivery.ts';
+import { takingPrivateReceivers } from '../../domain/definition/delivery.ts';
 import { type Access, policyOf } from '../../domain/methods.ts';
 import type { Operation, Route } from '../route.ts';
 import { formExamples, requestExamples } from './examples.ts';
@@ -39,13 +39,6 @@ export function describeApi(routes: readonly Route[], facts: ApiFacts): OpenApi 
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key, `hfs_…`.' } },
     },
   };
-}
-
-/** What an instance with WEBHOOK_ALLOW_PRIVATE takes as the address of a receiver. */
-function takingPrivateReceivers(schema: { [key: string]: unknown }): void {
-  if (schema.pattern !== RECEIVER_PATTERN) return;
-  schema.pattern = RECEIVER_PATTERN.replace('https', 'https?');
-  schema.description = 'An http or https URL without credentials; here its host may be private.';
 }
 
 function operationOf(path: string, operation: Operation, access: Access, schemas: Schemas): object {

@@ -16,6 +16,7 @@ import type { LiveVersion, PublishedForm } from '../forms/form-access.ts';
 import { sessionsForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
+import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {
   describeSession,
@@ -47,7 +48,8 @@ export async function changeSession(
     version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false }),
   );
   const answers = await inTimeSlice(() => version.checkAnswers(request.answers ?? {}, { required: false }));
-  await refuseUnknownFiles(context, version, { prefill, answers });
+  const explain = explainTo(context, call, version, request);
+  await refuseUnknownFiles(context, version, { prefill, answers, explain });
 
   const { allowPartial } = form.version.definition.settings;
   const { session, reply } = await context.database.transaction(async (tx) => {
@@ -57,6 +59,7 @@ export async function changeSession(
     const change = toSessionChange(request, locked, {
       prefill,
       answers,
+      explain,
       definition: version.definition,
       allowPartial,
       keyId: callerOf(call).keyId,
@@ -143,12 +146,12 @@ export async function endSession(
 async function refuseUnknownFiles(
   context: ServiceContext,
   version: LiveVersion,
-  given: Pick<UpdateView, 'prefill' | 'answers'>,
+  given: Pick<UpdateView, 'prefill' | 'answers' | 'explain'>,
 ): Promise<void> {
   for (const root of ['prefill', 'answers'] as const) {
     const checked = given[root];
     if (!checked.ok) return;
     const { violations } = await claimUploads(context, version, checked.answers, root);
-    if (violations.length > 0) throw invalid(violations);
+    if (violations.length > 0) throw invalid(given.explain(violations));
   }
 }

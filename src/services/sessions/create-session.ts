@@ -18,6 +18,7 @@ import {
   sameRequest,
 } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
+import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
 import {
@@ -125,7 +126,8 @@ async function openNewSession(
     ...files.violations,
     ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
-  if (violations.length > 0 || !prefill.ok) throw invalid(violations);
+  if (violations.length > 0 || !prefill.ok)
+    throw invalid(explainTo(context, call, form.version, request)(violations));
 
   const { keyId } = callerOf(call);
   const { onePerRespondent } = form.version.definition.settings;

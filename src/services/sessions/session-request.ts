@@ -93,7 +93,7 @@ export function toSessionChange(
     ...(request.answers === undefined || allowPartial ? [] : [partialRefused]),
     ...(given ? agentProblems(definition, held) : []),
   ];
-  if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(violations);
+  if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(view.explain(violations));
 
   return {
     ...(end !== undefined && { expiresAt: new Date(end) }),
@@ -179,6 +179,8 @@ const MAX_METADATA_BYTES = 16 * 1024;
 export type UpdateView = {
   prefill: AnswersResult;
   answers: AnswersResult;
+  /** Says what is wrong with them in the caller's language. */
+  explain: (violations: readonly Violation[]) => Violation[];
   definition: FormDefinition;
   allowPartial: boolean;
   /** The key that the update comes with. */

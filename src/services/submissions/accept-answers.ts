@@ -5,7 +5,7 @@ import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
 import { currentAnswersOf, originsOf, verified } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
-import { custom } from '../../domain/errors/violations.ts';
+import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
@@ -98,7 +98,6 @@ export async function checkedAnswers(
   entry: Pick<Entry, 'call' | 'version' | 'answers' | 'checked' | 'session' | 'byHuman'>,
 ): Promise<ClaimedUploads> {
   const { version, answers, session, byHuman = false } = entry;
-  const { requestHeader } = entry.call;
   const base = session && savedAnswers(session);
   const checked =
     entry.checked ?? (await inTimeSlice(() => version.checkAnswers(answers, { base, byPerson: byHuman })));
@@ -107,10 +106,19 @@ export async function checkedAnswers(
     : { answers: {}, uploadIds: [], violations: checked.violations };
   // The page has words of its own.
   if (claimed.violations.length === 0 || byHuman) return claimed;
-  const given = { ...base, ...answers };
+  const explain = explainTo(context, entry.call, version, { answers: { ...base, ...answers } });
+  return { ...claimed, violations: explain(claimed.violations) };
+}
+
+/** Says what is wrong with answers and prefill in the language that the caller of an API prefers. */
+export function explainTo(
+  { explainRefusals }: ServiceContext,
+  { requestHeader }: Pick<HandlerContext, 'requestHeader'>,
+  { definition }: Pick<LiveVersion, 'definition'>,
+  given: Parameters<ServiceContext['explainRefusals']>[2],
+): (violations: readonly Violation[]) => Violation[] {
   const acceptLanguage = requestHeader.get('accept-language') ?? '';
-  const violations = context.explainRefusals(claimed.violations, version.definition, given, acceptLanguage);
-  return { ...claimed, violations };
+  return (violations) => explainRefusals(violations, definition, given, acceptLanguage);
 }
 
 /** Refuses more answers than a form made without a key takes. */
