@@ -385,6 +385,11 @@ const owners: MethodTable<typeof OwnersService> = {
   addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added'), ...keepsReply },
   removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
   offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
+  markOwnedSubmissionsRead: {
+    ...owner,
+    audit: isNot('It is a mark for the owner alone, and shows nothing.'),
+    stores: 'nothing',
+  },
   listOwnedSubmissions: {
     ...owner,
     audit: notes('submission.listed'),

@@ -5,16 +5,16 @@ export function inDigits(count: number, tag: string): string {
   return new Intl.NumberFormat(tag).format(count);
 }
 
-/** An instant as people read it, in UTC, and saying so. */
-export function timeInWords(time: Date, tag: string): string {
+/** An instant as people read it: in a time zone, or in UTC and saying so. */
+export function timeInWords(time: Date, tag: string, timeZone?: string): string {
   const format = new Intl.DateTimeFormat(tag, {
     year: 'numeric',
     month: 'long',
     day: 'numeric',
     hour: 'numeric',
     minute: '2-digit',
-    timeZone: 'UTC',
-    timeZoneName: 'short',
+    timeZone: timeZone ?? 'UTC',
+    ...(timeZone === undefined && { timeZoneName: 'short' }),
   });
   return format.format(time);
 }

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashSecret } from '../../src/domain/secrets/new-secrets.ts';
@@ -193,6 +194,10 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(page.url()).toContain(ids[0]);
     expect(await page.textContent('main')).toContain('<b>word');
     await see('answer');
+    await page.click('text=Newer response');
+    expect(page.url()).toContain(ids[1]);
+    await page.click('text=Older response');
+    expect(page.url()).toContain(ids[0]);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.click('text=cv.txt >> nth=-1'),
@@ -200,7 +205,17 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(download.suggestedFilename()).toBe('cv.txt');
 
     await page.click('text=Job application');
-    expect(await page.textContent('.count')).toBe('3 responses');
+    expect(await page.textContent('.count p')).toBe('3 responses · 3 new');
+    await page.click('text=Mark all as read');
+    expect(await page.textContent('#done')).toBe('All responses are marked as read.');
+    expect(await page.textContent('.count')).not.toContain('new');
+    await page.click('text=Choose columns');
+    await page.uncheck('[name=column][value=note]');
+    await page.click('text=Show these columns');
+    expect(await page.locator('thead th').allTextContents()).toEqual(['Received', 'Your name', 'Team', 'CV']);
+    await page.click('text=Choose columns');
+    await page.check('[name=column][value=note]');
+    await page.click('text=Show these columns');
     const headings = await page.locator('thead th').allTextContents();
     expect(headings).toEqual(['Received', 'Your name', 'Team', 'Note', 'CV']);
     await page.click('.tabs >> text=Share');
@@ -287,6 +302,41 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.goto(new URL('/owner', service.url).href);
     await page.fill('[name=email]', 'nobody');
     await page.click('main form button');
+    expect(await browser.audit(page)).toEqual([]);
+    await browser.expectNoProblems();
+  });
+
+  it('lead to newer and older pages of answers, and show pictures and the times of the reader in place', async () => {
+    const { address, id } = await givenForm({ answers: 0 });
+    const png = await readFile(new URL('../../docs/screenshots/form-desktop.png', import.meta.url));
+    const upload = new FormData();
+    upload.set('file', new File([png], 'face.png'));
+    const { upload_id } = (await service.post(`/api/forms/${id}/uploads?field=cv`, upload)).json.upload;
+    for (let n = 0; n < 45; n += 1) {
+      const answers = { name: `Ada ${n}`, ...(n === 44 && { cv: { upload_id } }) };
+      await service.post(`/api/forms/${id}/submissions`, { answers });
+    }
+    const page = await openAs(address, { timezoneId: 'Asia/Kathmandu' });
+    await page.goto(`${service.url}/owner/forms/${id}`);
+    const first = () => page.textContent('tbody td >> nth=0');
+
+    await page.click('main >> text="Older"');
+    await page.click('main >> text="Older"');
+    expect(await first()).toBe('Ada 4');
+    expect(await page.getByText('Mark all as read').count()).toBe(0);
+    await page.click('main >> text="Newer"');
+    expect(await first()).toBe('Ada 24');
+    await page.click('main >> text="Newer"');
+    expect(await first()).toBe('Ada 44');
+    const time = await page.evaluate("document.querySelector('td, tbody th time').title");
+    await page.click('tbody th a >> nth=0');
+
+    expect(time).toMatch(/UTC$/);
+    expect(await page.getAttribute('h1 time', 'title')).toBe(time);
+    expect(await page.textContent('h1')).toMatch(/^Response from .* (?:AM|PM)$/);
+    const width =
+      "document.querySelector('dl img[alt=CV]').decode().then(() => document.querySelector('dl img').naturalWidth)";
+    expect(await page.evaluate(width)).toBeGreaterThan(0);
     expect(await browser.audit(page)).toEqual([]);
     await browser.expectNoProblems();
   });

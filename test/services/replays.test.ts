@@ -47,6 +47,8 @@ const unaudited: Record<string, (given: Given) => Promise<unknown>> = {
     ),
   'OwnersService.requestSignIn': ({ rpc }) =>
     createClient(OwnersService, rpc.as()).requestSignIn({ email: ADDRESS }),
+  'OwnersService.markOwnedSubmissionsRead': ({ owner, formId, submissionId }) =>
+    owner.markOwnedSubmissionsRead({ formId, submissionId }),
   'HostedService.getHosted': ({ to, sessionId }) => createClient(HostedService, to).getHosted({ sessionId }),
   'HostedService.openHostedSession': async ({ to, formId }) => {
     const hosted = createClient(HostedService, to);

@@ -36,6 +36,7 @@ function aForm(given: Partial<Form> = {}): Form {
     deletedAt: null,
     key: null,
     managedBy: null,
+    readUpTo: null,
     createdAt: now,
     updatedAt: now,
     ...given,

@@ -96,6 +96,7 @@ export async function givenForm(
     deletedAt: null,
     key: null,
     managedBy: null,
+    readUpTo: null,
     createdAt: at,
     updatedAt: at,
     ...rest,

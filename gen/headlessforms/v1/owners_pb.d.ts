@@ -142,6 +142,20 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
    * @generated from field: headlessforms.v1.SubmissionLimit submission_limit = 17;
    */
   submissionLimit?: SubmissionLimit | undefined;
+
+  /**
+   * How many accepted submissions came after the last one that its owner has marked as read; 100 stands for more.
+   *
+   * @generated from field: int32 unread_count = 18;
+   */
+  unreadCount: number;
+
+  /**
+   * The last submission that its owner has marked as read: ids are in the order of time. Empty if there is none.
+   *
+   * @generated from field: string read_submission_id = 19;
+   */
+  readSubmissionId: string;
 };
 
 /**
@@ -1084,6 +1098,47 @@ export declare type AnswerText = Message<"headlessforms.v1.AnswerText"> & {
 export declare const AnswerTextSchema: GenMessage<AnswerText>;
 
 /**
+ * The request message for `MarkOwnedSubmissionsRead`.
+ *
+ * @generated from message headlessforms.v1.MarkOwnedSubmissionsReadRequest
+ */
+export declare type MarkOwnedSubmissionsReadRequest = Message<"headlessforms.v1.MarkOwnedSubmissionsReadRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The last submission to mark as read.
+   *
+   * @generated from field: string submission_id = 2;
+   */
+  submissionId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.MarkOwnedSubmissionsReadRequest.
+ * Use `create(MarkOwnedSubmissionsReadRequestSchema)` to create a new message.
+ */
+export declare const MarkOwnedSubmissionsReadRequestSchema: GenMessage<MarkOwnedSubmissionsReadRequest>;
+
+/**
+ * The response message for `MarkOwnedSubmissionsRead`.
+ *
+ * @generated from message headlessforms.v1.MarkOwnedSubmissionsReadResponse
+ */
+export declare type MarkOwnedSubmissionsReadResponse = Message<"headlessforms.v1.MarkOwnedSubmissionsReadResponse"> & {
+};
+
+/**
+ * Describes the message headlessforms.v1.MarkOwnedSubmissionsReadResponse.
+ * Use `create(MarkOwnedSubmissionsReadResponseSchema)` to create a new message.
+ */
+export declare const MarkOwnedSubmissionsReadResponseSchema: GenMessage<MarkOwnedSubmissionsReadResponse>;
+
+/**
  * The request message for `ListOwnedSubmissions`.
  *
  * @generated from message headlessforms.v1.ListOwnedSubmissionsRequest
@@ -1144,6 +1199,13 @@ export declare type ListOwnedSubmissionsResponse = Message<"headlessforms.v1.Lis
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * Where the page of the submissions that came after these begins; empty for the first page.
+   *
+   * @generated from field: string previous_page_token = 3;
+   */
+  previousPageToken: string;
 };
 
 /**
@@ -1459,6 +1521,20 @@ export declare type GetOwnedSubmissionResponse = Message<"headlessforms.v1.GetOw
    * @generated from field: string form_name = 4;
    */
   formName: string;
+
+  /**
+   * The submission with the same status that came next; empty if it is the last.
+   *
+   * @generated from field: string newer_submission_id = 5;
+   */
+  newerSubmissionId: string;
+
+  /**
+   * The submission with the same status that came before; empty if it is the first.
+   *
+   * @generated from field: string older_submission_id = 6;
+   */
+  olderSubmissionId: string;
 };
 
 /**
@@ -1935,6 +2011,16 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof OfferOwnedFormRequestSchema;
     output: typeof OfferOwnedFormResponseSchema;
+  },
+  /**
+   * Marks a submission, and all that came before it, as read. What was marked before stays so.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.MarkOwnedSubmissionsRead
+   */
+  markOwnedSubmissionsRead: {
+    methodKind: "unary";
+    input: typeof MarkOwnedSubmissionsReadRequestSchema;
+    output: typeof MarkOwnedSubmissionsReadResponseSchema;
   },
   /**
    * Lists a form's submissions, newest first.

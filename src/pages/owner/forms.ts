@@ -102,7 +102,7 @@ function formOf(form: OwnedForm, { root, csrf, language }: View): Html {
 ${buttonForm({ action: `${root}owner/forms/${form.id}/confirm`, csrf, label: owner.confirmButton })}`;
   }
   return html`<h2><a href="${root}owner/forms/${form.id}">${form.name}</a> ${status}</h2>
-<p class="note">${countOf(form.acceptedCount, language)}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
+<p class="note">${countOf(form.acceptedCount, language)}${unreadOf(form, language)}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
 ${form.availability !== FormAvailability.OPEN && openingOf(form, language, { base: `${root}owner/forms/${form.id}`, csrf, more: fromList })}`;
 }
 
@@ -113,6 +113,16 @@ const fromList = html`<input type="hidden" name="from-list" value="yes">`;
 export function countOf(count: number, { owner, tag }: Language): string {
   return fillCount(owner.responsesOne, owner.responses, count, tag);
 }
+
+/** How many of them its owner has not read, if any. */
+export function unreadOf({ unreadCount }: OwnedForm, { owner, tag }: Language): Html | false {
+  if (unreadCount === 0) return false;
+  const count = inDigits(Math.min(unreadCount, MOST_UNREAD), tag) + (unreadCount > MOST_UNREAD ? '+' : '');
+  return html` · <strong>${fill(owner.unread, { n: count })}</strong>`;
+}
+
+/** The service counts one more. */
+const MOST_UNREAD = 99;
 
 /** `base` is the relative address of the form's pages. */
 type Place = { base: string; csrf: string; more?: Html };

@@ -16,7 +16,13 @@ import {
 import { showShare } from './share.ts';
 import { askForLink, endSession, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendMailAgain, sendOwnedFile, showSubmission } from './submission.ts';
-import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
+import {
+  chooseColumns,
+  exportSubmissions,
+  markRead,
+  searchSubmissions,
+  showSubmissions,
+} from './submissions.ts';
 
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
 export function createOwnerPages(options: OwnerPageOptions): Router {
@@ -43,6 +49,8 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   serve('/owner/sessions/end', { post: page(endSession) });
   serve('/owner/forms/:id', { get: page(showSubmissions) });
   serve('/owner/forms/:id/search', { post: page(searchSubmissions) });
+  serve('/owner/forms/:id/columns', { post: page(chooseColumns) });
+  serve('/owner/forms/:id/read', { post: page(markRead) });
   serve('/owner/forms/:id/export', { post: page(exportSubmissions) });
   serve('/owner/forms/:id/confirm', { post: page(confirmForm) });
   serve('/owner/forms/:id/charts', { get: page(showCharts) });

@@ -94,6 +94,17 @@ export class OwnerCookies {
     return done;
   }
 
+  /** The fields that this browser shows in a form's list; empty if none were chosen. */
+  columns(formId: string): string[] {
+    const chosen = cookieOf(this.#request, `${COLUMNS_COOKIE}${formId}`) ?? '';
+    return chosen === '' ? [] : chosen.split('.');
+  }
+
+  /** Shows these fields from now on; without any, those that are shown unasked. */
+  setColumns(formId: string, fieldIds: readonly string[]): void {
+    this.#set(`${COLUMNS_COOKIE}${formId}`, fieldIds.join('.'), { maxAge: DEVICE_MS });
+  }
+
   /** Remembers the address that a mailed link was for, to fill it in where its owner signs in. */
   rememberAddress(address: string): void {
     this.#set(ADDRESS_COOKIE, address, { maxAge: PAGE_MS });
@@ -155,6 +166,7 @@ const ofOwner = /^\/owner\/(?:forms|submissions)\/[a-z]+_[0-9a-z]+/;
 const PAGE_COOKIE = 'owner-page';
 const DONE_COOKIE = 'owner-done';
 const ADDRESS_COOKIE = 'owner-address';
+const COLUMNS_COOKIE = 'owner-columns-';
 const PAGE_MS = HOUR_MS;
 /** The page that says so is asked for at once. */
 const DONE_MS = 60_000;

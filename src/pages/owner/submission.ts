@@ -1,4 +1,5 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { JsonValue } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import {
   AnswerChannel,
@@ -8,6 +9,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import type { Upload } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { type Delivery, DeliveryStatus, MailKind } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { isObject } from '../../domain/json/json.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import { lastOf } from '../../http/multipart.ts';
 import { sendFile } from '../../http/reply.ts';
@@ -29,10 +31,11 @@ export const showSubmission: HandleOwner = async (exchange) => {
   const submission = submissionIn(read);
   const base = `${rootOf(request)}owner`;
   const title = titleOf(submission, language);
+  const [before, after] = owner.answerTitle.split('{date}');
   const body = html`<p><a href="${base}/forms/${submission.formId}">${read.formName}: ${owner.allAnswers}</a></p>
-<h1>${title}</h1>
-${answersOf(read, language)}
-${read.files.length > 0 && filesOf(read.files, base, language)}
+<h1>${before}${timeOf(present(submission.createTime), language)}${after}</h1>
+${neighboursOf(read, base, language)}
+${answersOf(read, base, language)}
 <h2>${owner.about}</h2>
 <dl class="facts"><div><dt>${owner.answerId}</dt><dd>${submission.id}</dd></div>
 <div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
@@ -41,8 +44,26 @@ ${read.files.length > 0 && filesOf(read.files, base, language)}
 ${banner(cookies.takeDone(), ['doneSentAgain'], language)}
 ${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
 <p class="actions"><a class="danger" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></p>`;
-  return { title, body, images: true };
+  return { title, body, images: true, script: true };
 };
+
+/** Links to the responses that came right after and right before. */
+function neighboursOf(
+  { newerSubmissionId: newer, olderSubmissionId: older }: GetOwnedSubmissionResponse,
+  base: string,
+  { owner }: Language,
+): Html | false {
+  if (newer === '' && older === '') return false;
+  return html`<nav class="neighbours" aria-label="${owner.answers}">${newer !== '' && html`<a rel="prev" href="${base}/submissions/${newer}">${owner.newerAnswer}</a>`}
+${older !== '' && html`<a rel="next" href="${base}/submissions/${older}">${owner.olderAnswer}</a>`}</nav>`;
+}
+
+/** A time in UTC, which the script changes to the reader's time zone. */
+function timeOf(timestamp: Timestamp, { tag }: Language): Html {
+  const time = timestampDate(timestamp);
+  const inUtc = timeInWords(time, tag);
+  return html`<time datetime="${time.toISOString()}" title="${inUtc}" data-long>${inUtc}</time>`;
+}
 
 /** Who answered, where that is known for certain. */
 function respondentOf({ respondent }: Submission, { owner }: Language): Html | false {
@@ -94,10 +115,15 @@ function titleOf({ createTime }: Submission, language: Language): string {
   });
 }
 
-/** The answers, each with where it comes from unless all come from there. */
-function answersOf({ submission }: GetOwnedSubmissionResponse, language: Language): Html {
+/** The answers with their files, each with where it comes from unless all come from there. */
+function answersOf(
+  { submission, files }: GetOwnedSubmissionResponse,
+  base: string,
+  language: Language,
+): Html {
   const { owner } = language;
   const { texts, submission: stored } = present(submission);
+  const uploads = new Map(files.map((file) => [file.id, file]));
   const origins = new Map(
     Object.entries(stored?.provenance ?? {}).map(([id, origin]) => [id, originOf(origin, language)]),
   );
@@ -105,12 +131,17 @@ function answersOf({ submission }: GetOwnedSubmissionResponse, language: Languag
   const isSame = others.length === 0;
   if (texts.length === 0) return html`<p class="lead">${owner.noText}</p>`;
   return html`${isSame && together !== undefined && html`<p class="note">${owner.origin}: ${together}</p>`}
-<dl>${texts.map(
-    ({ fieldId, label, text }) => html`<div><dt dir="auto">${label}</dt><dd dir="auto">${text}</dd>${
+<dl>${texts.map(({ fieldId, label, text }) => {
+    const given = filesIn(stored?.answers?.[fieldId]).flatMap((id) => uploads.get(id) ?? []);
+    const answer =
+      given.length > 0
+        ? html`<dd>${filesOf(given, label, base, language)}</dd>`
+        : html`<dd dir="auto">${text}</dd>`;
+    return html`<div><dt dir="auto">${label}</dt>${answer}${
       !isSame && html`<dd class="note">${origins.get(fieldId)}</dd>`
     }</div>
-`,
-  )}</dl>`;
+`;
+  })}</dl>`;
 }
 
 function originOf({ by, keyId }: AnswerOrigin, { owner, words }: Language): string {
@@ -121,11 +152,19 @@ function originOf({ by, keyId }: AnswerOrigin, { owner, words }: Language): stri
   return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
 }
 
-function filesOf(files: Upload[], base: string, language: Language): Html {
-  return html`<h2>${language.owner.files}</h2>
-<ul class="files">${files.map(
+/** The ids of the uploads in an answer. */
+function filesIn(answer: JsonValue | undefined): string[] {
+  return [answer].flat().flatMap((file) => {
+    const id = isObject(file) ? file.upload_id : undefined;
+    return typeof id === 'string' ? [id] : [];
+  });
+}
+
+/** The files of an answer; pictures, as signatures are, show themselves. */
+function filesOf(files: Upload[], label: string, base: string, language: Language): Html {
+  return html`<ul class="files">${files.map(
     ({ id, filename, size, contentType }) =>
-      html`<li>${isPicture.test(contentType) && html`<img class="preview" src="${base}/files/${id}" alt="${filename}" loading="lazy">`}<a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
+      html`<li>${isPicture.test(contentType) && html`<img class="preview" src="${base}/files/${id}" alt="${label}" loading="lazy">`}<a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
 `,
   )}</ul>`;
 }
@@ -144,12 +183,12 @@ function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay
       const isReplayable =
         mailKind === MailKind.OWNER && address === replay.address && status !== DeliveryStatus.PENDING;
       const more = html`<input type="hidden" name="delivery" value="${id}">`;
-      const time = deliverTime && timestampDate(deliverTime);
       return html`<tr><th scope="row">${address === '' ? owner.webhook : address}</th>
-<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language.tag)}`}${error !== '' && html`<br><span class="note">${error}</span>`}${isReplayable && html`<br>${buttonForm({ ...replay, label: owner.sendAgain, quiet: true, more })}`}</td>
-<td>${attemptCount}</td></tr>
+<td data-label="${owner.result}">${resultOf(status, language)}${deliverTime !== undefined && html`, ${timeOf(deliverTime, language)}`}${error !== '' && html`<br><span class="note">${error}</span>`}${isReplayable && html`<br>${buttonForm({ ...replay, label: owner.sendAgain, quiet: true, more })}`}</td>
+<td data-label="${owner.attempts}">${attemptCount}</td></tr>
 `;
     }),
+    true,
   );
 }
 

@@ -18,9 +18,9 @@ import { present } from '../../http/shape.ts';
 import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl } from './forms.ts';
-import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
-import { banner, csrfInput, dataTable, type OwnerContent } from './layout.ts';
+import { countOf, formHead, formIn, formUrl, unreadOf } from './forms.ts';
+import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
+import { banner, buttonForm, csrfInput, dataTable, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -30,12 +30,12 @@ export const showSubmissions: HandleOwner = async (exchange) => {
   const filter = { ...readFilter((name) => queryOf(request, name)), text: '' };
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
-  const { submissions, nextPageToken } = await call(rpcs.listOwnedSubmissions, {
+  const { submissions, nextPageToken, previousPageToken } = await call(rpcs.listOwnedSubmissions, {
     formId: form.id,
     filter: filterToMessage(filter),
     pageToken: filter.page,
   });
-  return tablePage(exchange, { form, filter, submissions, nextPageToken });
+  return tablePage(exchange, { form, filter, submissions, nextPageToken, previousPageToken });
 };
 
 /** Shows the answers that a filter finds. Without a text its address holds the filter, so that it can be kept. */
@@ -57,6 +57,25 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
     return tablePage(exchange, { form, filter, submissions: [], nextPageToken: '', problem });
   }
   return tablePage(exchange, { form, filter, ...found, searched: found });
+};
+
+/** Keeps in the browser which fields the list has as columns. */
+export const chooseColumns: HandleOwner = async (exchange) => {
+  const { request, inputs, cookies } = exchange;
+  const form = await formIn(exchange);
+  if (form === undefined) return undefined;
+  const chosen = new Set(inputs.get('column'));
+  const ids = columnsIn(form).flatMap(({ id }) => (chosen.has(id) ? [id] : []));
+  cookies.setColumns(form.id, ids.slice(0, MAX_CHOSEN));
+  return answerAt(exchange, formUrl(request, form), 'doneColumns');
+};
+
+/** Marks all submissions as read that the list has shown. */
+export const markRead: HandleOwner = async (exchange) => {
+  const { request, call, inputs } = exchange;
+  const formId = idIn(request);
+  await call(rpcs.markOwnedSubmissionsRead, { formId, submissionId: lastOf(inputs, 'newest') });
+  return answerAt(exchange, `${rootOf(request)}owner/forms/${formId}`, 'doneRead');
 };
 
 /** Sends all accepted answers of a form as a file. */
@@ -97,7 +116,7 @@ function fileNameOf({ name }: OwnedForm, now: number): string {
 const MAX_FILE_NAME = 60;
 
 function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: Shown): OwnerContent {
-  const { form, filter, submissions, nextPageToken, searched, problem } = shown;
+  const { form, filter, submissions, nextPageToken, previousPageToken, searched, problem } = shown;
   const { owner } = language;
   const base = `${rootOf(request)}owner`;
   const here = formUrl(request, form);
@@ -108,18 +127,27 @@ function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: S
       ? html`<a class="button quiet" href="${here}${queryOfFilter(filter, nextPageToken)}">${owner.more}</a>`
       : nextPageForm(filter, { action, csrf, language, page: nextPageToken }));
   const isLater = filter.page !== '';
+  const isNewest = !isLater && queryOfFilter(filter) === '' && searched === undefined;
+  const newest = submissions[0]?.submission?.id;
+  const chosen = cookies.columns(form.id);
   const body = html`${formHead(form, 'answers', request, language)}
-${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted'], language)}
+${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted', 'doneRead', 'doneColumns'], language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${
   submissions.length === 0
     ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>`
-    : html`<p class="count">${countOf(filter.spam ? form.spamCount : form.acceptedCount, language)}</p>
-${tableOf(form, submissions, base, language)}`
+    : html`<div class="count"><p>${countOf(filter.spam ? form.spamCount : form.acceptedCount, language)}${unreadOf(form, language)}</p>
+${isNewest && form.unreadCount > 0 && buttonForm({ action: `${here}/read`, csrf, label: owner.markRead, quiet: true, more: html`<input type="hidden" name="newest" value="${newest}">` })}</div>
+${tableOf(form, submissions, base, { language, chosen })}`
 }
 ${isEmpty(form, filter) && html`<p><a href="${here}/share">${owner.shareNow}</a></p>`}
 ${searched !== undefined && html`<p class="note" role="status">${searchedText(shown, searched, language)}</p>`}
-<div class="actions">${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
+<div class="actions">${
+    previousPageToken !== undefined &&
+    isLater &&
+    html`<a class="button quiet" rel="prev" href="${here}${queryOfFilter(filter, previousPageToken)}">${owner.newer}</a>`
+  }${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
+${submissions.length > 0 && columnsForm(form, { action: `${here}/columns`, csrf, language, chosen })}
 ${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
   return { title: form.name, body, script: true, status: problem === undefined ? 200 : 422 };
 }
@@ -143,19 +171,23 @@ function isEmpty({ acceptedCount, spamCount }: OwnedForm, { spam }: Filter): boo
   return (spam ? spamCount : acceptedCount) === 0;
 }
 
-function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, language: Language): Html {
+function tableOf(
+  form: OwnedForm,
+  rows: OwnedSubmission[],
+  base: string,
+  { language, chosen }: { language: Language; chosen: readonly string[] },
+): Html {
   const { owner } = language;
-  const fields = present<FormDefinition>(form.definition)
-    .fields.filter(({ type }) => type !== FormFieldType.STATEMENT)
-    .slice(0, MAX_COLUMNS);
+  const fields = shownColumns(form, chosen);
   return dataTable(
     owner.answers,
     [owner.received, ...fields.map(({ id, label }) => label || id)],
     rows.map(({ submission, texts }) => {
-      const { id, createTime } = present(submission);
+      const { id, createTime, status } = present(submission);
+      const isUnread = status === SubmissionStatus.ACCEPTED && id > form.readSubmissionId;
       const time = timestampDate(present(createTime));
       const byField = new Map(texts.map(({ fieldId, text }) => [fieldId, text]));
-      return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}" title="${timeInWords(time, language.tag)}">${momentInWords(time, language.tag)}</time></a></th>
+      return html`<tr${attributes({ class: isUnread && 'unread' })}><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}" title="${timeInWords(time, language.tag)}">${momentInWords(time, language.tag)}</time></a>${isUnread && html` <span class="tag">${owner.unreadTag}</span>`}</th>
 ${fields.map(({ id, type, label }) => {
   const text = byField.get(id) ?? '';
   return html`<td${attributes({ 'data-label': label || id, class: text === '' ? 'empty' : undefined })}><div class="${isUnbroken.has(type) ? 'cut line' : 'cut'}" dir="auto">${text}</div></td>`;
@@ -163,6 +195,39 @@ ${fields.map(({ id, type, label }) => {
 `;
     }),
     true,
+  );
+}
+
+/** What a form asks that a list can show. */
+function columnsIn({ definition }: OwnedForm) {
+  return present<FormDefinition>(definition).fields.filter(({ type }) => type !== FormFieldType.STATEMENT);
+}
+
+/** Those that were chosen and are still asked; else the first ones. */
+function shownColumns(form: OwnedForm, chosen: readonly string[]) {
+  const all = columnsIn(form);
+  const wanted = all.filter(({ id }) => chosen.includes(id));
+  return wanted.length > 0 ? wanted : all.slice(0, MAX_COLUMNS);
+}
+
+/** Chooses which fields the list shows. */
+function columnsForm(
+  form: OwnedForm,
+  { action, csrf, language, chosen }: FilterView & { chosen: readonly string[] },
+): Html | false {
+  const { owner } = language;
+  const all = columnsIn(form);
+  const shown = new Set(shownColumns(form, chosen));
+  return (
+    all.length > 1 &&
+    html`<details><summary>${owner.columns}</summary>
+<form method="post" action="${action}">${csrfInput(csrf)}<fieldset class="columns"><legend>${fill(owner.columnsText, { max: inDigits(MAX_CHOSEN, language.tag) })}</legend>
+${all.map(
+  (field) =>
+    html`<label class="choice"><input${attributes({ type: 'checkbox', name: 'column', value: field.id, checked: shown.has(field) })}><span dir="auto">${field.label || field.id}</span></label>
+`,
+)}</fieldset>
+<button class="quiet">${owner.columnsButton}</button></form></details>`
   );
 }
 
@@ -179,11 +244,16 @@ const isUnbroken = new Set([FormFieldType.EMAIL, FormFieldType.PHONE]);
 /** What fits beside each other; a submission's page shows the others. */
 const MAX_COLUMNS = 8;
 
+/** A browser keeps 4 KiB of a cookie, and an id has up to 64 characters. */
+const MAX_CHOSEN = 20;
+
 type Shown = {
   form: OwnedForm;
   filter: Filter;
   submissions: OwnedSubmission[];
   nextPageToken: string;
+  /** Absent where submissions were searched for. */
+  previousPageToken?: string;
   /** How much was searched. */
   searched?: Searched;
   /** What is wrong with the text to search for. */

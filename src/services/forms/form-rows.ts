@@ -48,6 +48,7 @@ export function newForm(definition: FormDefinition, draft: Draft, at: Date): For
     questionDueAt: null,
     key: null,
     managedBy: null,
+    readUpTo: null,
     createdAt: at,
     updatedAt: at,
   };

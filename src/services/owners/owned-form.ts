@@ -129,6 +129,8 @@ export function ownedFormToMessage(
     createTime: timestampFromDate(form.createdAt),
     acceptedCount: form.accepted,
     spamCount: form.spam,
+    unreadCount: form.unread,
+    readSubmissionId: form.readUpTo ?? '',
     ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
     ...(facts !== undefined && { definition: withoutDelivery(definition) }),
   };

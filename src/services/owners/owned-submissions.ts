@@ -4,10 +4,12 @@ import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type AnswerInWords, answersInWords } from '../../domain/answers/answer-texts.ts';
 import { notFound } from '../../domain/errors/failure.ts';
+import { isId } from '../../domain/ids.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
-import { listSubmissions } from '../../store/submissions/submission-pages.ts';
+import { markRead } from '../../store/owners/owners.ts';
+import { cursorOfNewer, findNeighbours, listSubmissions } from '../../store/submissions/submission-pages.ts';
 import { findAnySubmission, type Submission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -27,17 +29,25 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
   const { database, audit } = context;
   const downloads = limitOwnersAtOnce('downloads', DOWNLOADS);
   return {
+    async markOwnedSubmissionsRead({ formId, submissionId }, call) {
+      const { id } = await confirmedForm(context, call, formId);
+      if (!isId('sub', submissionId)) throw notFound('submission');
+      await markRead(database, id, submissionId);
+      return {};
+    },
+
     async listOwnedSubmissions(request, call) {
       const { id, projectId } = await confirmedForm(context, call, request.formId);
-      const page = pageRequestOf(request, 'sub');
-      const { items, nextCursor } = await listSubmissions(
-        database,
-        id,
-        submissionRangeOf(request.filter),
-        page,
-      );
+      const { limit, cursor } = pageRequestOf(request, 'sub');
+      const filter = submissionRangeOf(request.filter);
+      const { items, nextCursor } = await listSubmissions(database, id, filter, { limit, cursor });
       audit.note(call, { projectId, formId: id });
-      return { submissions: await summaries(context, items, call), nextPageToken: nextCursor ?? '' };
+      return {
+        submissions: await summaries(context, items, call),
+        nextPageToken: nextCursor ?? '',
+        previousPageToken:
+          cursor === undefined ? '' : await cursorOfNewer(database, id, filter, { limit, cursor }),
+      };
     },
 
     async searchOwnedSubmissions(request, call) {
@@ -50,9 +60,10 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
 
     async getOwnedSubmission({ submissionId }, call) {
       const { submission, form } = await ownedSubmission(context, call, submissionId);
-      const [uploads, deliveries] = await Promise.all([
+      const [uploads, deliveries, { newer, older }] = await Promise.all([
         listSubmissionUploads(database, submission.id),
         listSubmissionDeliveries(database, submission.id, MAX_DELIVERIES),
+        findNeighbours(database, submission),
       ]);
       audit.note(call, { projectId: form.projectId, resource: submissionId, formId: form.id });
       return {
@@ -60,6 +71,8 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
         files: uploads.map(uploadToMessage),
         deliveries: deliveries.map((delivery) => deliveryToMessage({ delivery, attempts: [] })),
         formName: form.name,
+        newerSubmissionId: newer,
+        olderSubmissionId: older,
       };
     },
 

@@ -60,6 +60,8 @@ export const FormEntity = defineEntity({
     key: text().collation('C').strictNullable(),
     /** Who keeps the form's definition, as `forms apply` names a folder. */
     managedBy: text().strictNullable(),
+    /** The last submission that its owner has marked as read; null: none. */
+    readUpTo: id().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },

@@ -44,6 +44,7 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
        owner_epoch = f.owner_epoch + case when f.owner_email = $2 then 0 else 1 end,
        owner_email = $2,
        pending_owner_email = nullif(f.pending_owner_email, $2),
+       read_up_to = case when f.owner_email = $2 then f.read_up_to end,
        created_from = null,
        updated_at = now()
      from before where f.id = before.id and (f.owner_email = $2 or f.pending_owner_email = $2)
@@ -110,6 +111,12 @@ export async function lockOwnedForm(tx: Transaction, { id, ownerEmail }: OwnedFo
   return rows.length > 0;
 }
 
+/** Notes up to which submission an owner has read; an earlier one than before changes nothing. */
+export async function markRead(db: Queries, formId: string, submissionId: string): Promise<void> {
+  const change = { readUpTo: raw("greatest(coalesce(read_up_to, ''), ?)", [submissionId]) };
+  await db.write((em) => em.nativeUpdate(FormEntity, { id: formId }, change));
+}
+
 /** Whether an address owns activated forms, and has confirmed that it owns one of them. */
 export async function findOwnerStanding(
   db: Queries,
@@ -141,12 +148,18 @@ const owned = rowsOf(
     'ownerConfirmedAt',
     'pendingOwnerEmail',
     'closedAt',
+    'readUpTo',
     'createdAt',
   ],
   'f',
 );
 
-const ownedColumns = `${owned.columns}, c.accepted, c.spam`;
+/** More are as good as that many. */
+const MAX_UNREAD = 100;
+
+const ownedColumns = `${owned.columns}, c.accepted, c.spam,
+  (select count(*)::int from (select 1 from submissions s where s.form_id = f.id and s.status = 'accepted'
+    and s.id > coalesce(f.read_up_to, '') limit ${MAX_UNREAD}) unread) as unread`;
 
 /** The row of an activated form has what the form of the type has. */
 const toOwnedForm = (row: Row) => owned.map(row) as OwnedForm;
@@ -158,6 +171,8 @@ export type OwnedForm = ReturnType<typeof owned.map> &
     currentVersionId: string;
     /** As it was given, for mails. */
     ownerEmail: string;
+    /** How many came after `readUpTo`, up to `MAX_UNREAD`. */
+    unread: number;
   };
 
 /** An owner who is signed in. The token itself is never stored. */

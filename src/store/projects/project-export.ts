@@ -106,7 +106,7 @@ export const exportTables = {
     table: 'forms',
     columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
       owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum key managed_by
-      created_at updated_at`,
+      read_up_to created_at updated_at`,
     rows: 'forms',
     keys: ['id'],
     keysOf: 'project',

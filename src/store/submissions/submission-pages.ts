@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { keysWithout, rowsOf } from '../database/columns.ts';
+import { keysWithout, rowsOf, textOrNull } from '../database/columns.ts';
 import {
   MAX_PAGE_BYTES,
   type Page,
@@ -31,6 +31,37 @@ export async function listSubmissions(
     { prepared: true },
   );
   return withinBytes(db, pageOf(rows.map(toListed), page.limit), page.bytes);
+}
+
+/**
+ * Where the page begins of the submissions that came right after those before `page.cursor`; empty if it is the first.
+ */
+export async function cursorOfNewer(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  page: { limit: number; cursor: string },
+): Promise<string> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  conditions.push(`id >= $${params.push(page.cursor)}`);
+  const rows = await db.select(
+    `select id from submissions where ${conditions.join(' and ')} order by id offset $${params.push(page.limit)} limit 1`,
+    params,
+  );
+  return textOrNull(rows[0]?.id) ?? '';
+}
+
+/** The submissions of the same form and status that came right after and right before one. */
+export async function findNeighbours(
+  db: Queries,
+  { id, formId, status }: Pick<Submission, 'id' | 'formId' | 'status'>,
+): Promise<{ newer: string; older: string }> {
+  const among = 'from submissions where form_id = $1 and status = $2';
+  const [row] = await db.select(
+    `select (select min(id) ${among} and id > $3) as newer, (select max(id) ${among} and id < $3) as older`,
+    [formId, status, id],
+  );
+  return { newer: textOrNull(row?.newer) ?? '', older: textOrNull(row?.older) ?? '' };
 }
 
 /** Reads submissions by their ids, newest first, as many as a page may hold; the next one begins at `nextCursor`. */

@@ -715,6 +715,48 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect(form?.definition?.delivery).toBeUndefined();
     });
 
+    it('are marked as read up to one, each page leads to those around it, and each answer to its neighbours', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const ids: string[] = [];
+      for (let n = 0; n < 5; n += 1) {
+        rpc.clock.ms += 1000;
+        ids.unshift(await givenSubmission(formId));
+      }
+      const read = async () => {
+        const { form } = await owner.getOwnedForm({ formId });
+        return [form?.unreadCount, form?.readSubmissionId];
+      };
+      const tokens = async (pageToken: string) => {
+        const page = await owner.listOwnedSubmissions({ formId, pageSize: 2, pageToken });
+        return [page.submissions[0]?.submission?.id, page.previousPageToken, page.nextPageToken];
+      };
+      const neighbours = async (submissionId = '') => {
+        const shown = await owner.getOwnedSubmission({ submissionId });
+        return [shown.newerSubmissionId, shown.olderSubmissionId];
+      };
+
+      expect(await read()).toEqual([5, '']);
+      await owner.markOwnedSubmissionsRead({ formId, submissionId: ids[1] ?? '' });
+      await owner.markOwnedSubmissionsRead({ formId, submissionId: ids[3] ?? '' });
+      expect(await read()).toEqual([1, ids[1]]);
+      expect(await failureOf(owner.markOwnedSubmissionsRead({ formId, submissionId: 'x' }))).toMatchObject({
+        reason: 'NOT_FOUND',
+      });
+      expect(await tokens('')).toEqual([ids[0], '', ids[1]]);
+      expect(await tokens(ids[1] ?? '')).toEqual([ids[2], '', ids[3]]);
+      expect(await tokens(ids[3] ?? '')).toEqual([ids[4], ids[1], '']);
+      expect(await neighbours(ids[0])).toEqual(['', ids[1]]);
+      expect(await neighbours(ids[4])).toEqual([ids[3], '']);
+
+      // Who takes the form over has read none of them.
+      const next = `${crypto.randomUUID()}@example.com`;
+      await owner.offerOwnedForm({ formId, email: next });
+      await confirmOwner(rpc.database, formId, next);
+      const listed = await (await signedIn(next)).listOwnedForms({});
+      expect(listed.forms).toMatchObject([{ id: formId, unreadCount: 5, readSubmissionId: '' }]);
+      expect(address).not.toBe(next);
+    });
+
     it('are found by a text in an answer or a label, in any case, page by page', async () => {
       const { formId, owner } = await givenOwner();
       const ids: string[] = [];
