@@ -20,14 +20,19 @@ const jars =
   `grpc-api grpc-context grpc-core grpc-netty grpc-protobuf grpc-protobuf-lite grpc-stub netty-buffer
   netty-codec netty-codec-http netty-codec-http2 netty-common netty-handler netty-handler-proxy netty-resolver
   netty-transport netty-transport-native-unix-common geronimo-annotation-1.3-spec gson guava perfmark-api protobuf
-  protobuf-util`
+  protobuf-util proto-google-common-protos`
     .split(/\s+/)
     .map((name) => `/usr/share/java/${name}.jar`);
 
-/**
- * The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. Of Java,
- * whose client needs much beside it, there is no example.
- */
+/** A program in Java, with the code that is generated beside the example. */
+const inJava = (source: string, name: string) => [
+  'sh',
+  '-c',
+  `javac -nowarn -cp ${jars.join(':')} -d gen/classes $(find gen -name '*.java') ${source} &&
+  java -cp gen/classes:${jars.join(':')} ${name}`,
+];
+
+/** The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. */
 const examples: Language[] = [
   {
     name: 'node',
@@ -94,13 +99,9 @@ const examples: Language[] = [
   {
     name: 'java',
     check: `command -v javac protoc grpc_java_plugin && ls ${jars.join(' ')}`,
+    run: inJava('Main.java', 'Main'),
     answers: { protoc_builtin: 'java', out: 'gen' },
-    typed: [
-      'sh',
-      '-c',
-      `javac -nowarn -cp ${jars.join(':')} -d gen/classes $(find gen -name '*.java') Typed.java &&
-      java -cp gen/classes:${jars.join(':')} Typed`,
-    ],
+    typed: inJava('../../test/clients/java/Typed.java', 'Typed'),
   },
 ];
 
@@ -149,10 +150,10 @@ it('misses no toolchain in CI', () => {
   expect(process.env.CI === 'true' ? missing.map(({ name }) => name) : []).toEqual([]);
 });
 
-it.each(installed.filter(({ run: command }) => command !== undefined))(
+it.each(installed)(
   'the client in $name does everything, and reads the typed errors',
   async (language) => {
-    const output = await outputOf(language, language.run ?? []);
+    const output = await outputOf(language, language.run);
 
     expect(output.split('\n')).toEqual([
       expect.stringMatching(/^activated form_\w+$/),
@@ -227,8 +228,8 @@ async function outputOf(
   return stdout;
 }
 
-function folderOf({ name, run: command }: Language): string {
-  return join(root, command === undefined ? 'test/clients' : 'examples', name);
+function folderOf({ name }: Language): string {
+  return join(root, 'examples', name);
 }
 
 const run = promisify(execFile);
@@ -237,7 +238,7 @@ const run = promisify(execFile);
 type Language = {
   name: string;
   check: string;
-  run?: string[];
+  run: string[];
   operations?: string[];
   answers: object;
   typed: string[];
