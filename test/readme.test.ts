@@ -50,6 +50,25 @@ describe('the documents', () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
+  it.each(
+    Object.entries({
+      typescript: 'examples/node/main.ts',
+      python: 'examples/python/main.py',
+      go: 'examples/go/main.go',
+      ruby: 'examples/ruby/main.rb',
+      java: 'examples/java/Main.java',
+      cpp: 'examples/cpp/main.cc',
+    }),
+  )('show of a client in %s only what its example does', (language, example) => {
+    const lines = (text: string) => text.split('\n').map((line) => line.trim());
+    const whole = lines(read(example)).join('\n');
+    const ofDocument = fencedBlocks(read(`docs/${language}.md`));
+    const quoted = ofDocument.filter((block) => !['sh', 'yaml'].includes(block.language));
+
+    expect(quoted.length).toBeGreaterThan(9);
+    expect(quoted.filter(({ text }) => !whole.includes(lines(text).join('\n')))).toEqual([]);
+  });
+
   it('name every route that is served', () => {
     const text = read('docs/rest.md');
     const missing = routes

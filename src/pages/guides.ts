@@ -20,6 +20,12 @@ const served: Record<string, { file?: string; about: string }> = {
   'own-html': { about: 'Post your own HTML form' },
   rest: { about: 'Every route with its scope, errors, sessions, waiting and streams' },
   rpc: { about: 'gRPC, Connect and gRPC-Web' },
+  typescript: { about: 'Install, authenticate, each call with its errors' },
+  python: { about: 'The same in Python' },
+  go: { about: 'The same in Go' },
+  ruby: { about: 'The same in Ruby' },
+  java: { about: 'The same in Java' },
+  cpp: { about: 'The same in C++' },
   contracts: { about: 'Types for each version of a form, and forms as files' },
   webhooks: { about: 'Events, signatures, retries, templates, replays' },
   agents: { about: 'MCP, questions for people, workflows that resume' },
@@ -27,7 +33,9 @@ const served: Record<string, { file?: string; about: string }> = {
   limits: { about: 'The bounds that hold' },
   metrics: { about: 'Metrics, alerts, traces and the log' },
   scaling: { about: 'Sizes, and how far one database goes' },
+  questions: { about: 'Stability, databases, email, encryption, export, access of staff' },
   privacy: { about: 'What is stored and for how long, and how to erase a person' },
+  accessibility: { about: 'What was tested, how, and what was not' },
 };
 
 /**
