@@ -286,6 +286,13 @@ const hosted: MethodTable<typeof HostedService> = {
     audit: isAnswer,
   },
   submitPostedForm: { ...submit, audit: isAnswer },
+  previewForm: {
+    key: 'optional',
+    scope: 'forms:write',
+    limits: { name: 'preview', per: 'minute', client: 60, total: 3_000 },
+    audit: changesNothing,
+    size: messageLimits.keylessDefinition,
+  },
   sendRespondentCode: {
     key: 'none',
     limits: { name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true },

@@ -65,6 +65,7 @@ describe('a browser that asks for a page of another origin', () => {
       'HostedService/SendRespondentCode',
       'HostedService/GiveRespondentCode',
       'HostedService/SubmitPostedForm',
+      'HostedService/PreviewForm',
       'SubmissionsService/CreateSubmission',
       'SubmissionsService/CheckAnswers',
       'SubmissionsService/CreateDemoSubmission',

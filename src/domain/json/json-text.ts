@@ -66,27 +66,53 @@ function duplicate(text: string, what: string) {
 
 /** Where a key comes for the second time in its object. The text is JSON. */
 function duplicatePath(text: string): string {
+  return placesOf(text).find(({ isAgain }) => isAgain)?.path ?? '';
+}
+
+/**
+ * The lines of a JSON text by the dotted paths of what is in it, from 1: of a property the line of its key, of an item
+ * the one where it begins. Of a key that comes twice, the second.
+ */
+export function linesIn(text: string): Map<string, number> {
+  const lines = new Map([['', 1]]);
+  let line = 1;
+  let from = 0;
+  for (const { path, at } of placesOf(text)) {
+    line += text.slice(from, at).split('\n').length - 1;
+    from = at;
+    lines.set(path, line);
+  }
+  return lines;
+}
+
+/** Each key and each item of a JSON text, in order. */
+function* placesOf(text: string): Generator<{ path: string; at: number; isAgain: boolean }> {
   const open: { path: string; keys: Set<string>; key: string | number }[] = [];
-  for (const [token, after] of tokensOf(text)) {
+  for (const { token, isKey, at, next } of tokensOf(text)) {
     const top = open.at(-1);
     const path = top === undefined ? '' : pathOf(top.path, String(top.key));
     if (token === '{' || token === '[') open.push({ path, keys: new Set(), key: token === '[' ? 0 : '' });
     else if (token === '}' || token === ']') open.pop();
     else if (token === ',' && typeof top?.key === 'number') top.key += 1;
-    else if (after && top !== undefined) {
+    else if (isKey && top !== undefined) {
       const key = String(JSON.parse(token));
       top.key = key;
-      if (top.keys.has(key)) return pathOf(top.path, key);
+      yield { path: pathOf(top.path, key), at, isAgain: top.keys.has(key) };
       top.keys.add(key);
     }
+    const list = open.at(-1);
+    const begins = token === '[' || token === ',';
+    if (begins && typeof list?.key === 'number')
+      yield { path: pathOf(list.path, String(list.key)), at: next, isAgain: false };
   }
-  return '';
 }
 
-/** Each string and sign of a JSON text, and whether a string is a key. */
-function* tokensOf(text: string): Generator<[token: string, isKey: boolean]> {
-  const token = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\],]/gs;
-  for (const [sign, string, colon] of text.matchAll(token)) yield [string ?? sign, colon !== undefined];
+/** Each string and sign of a JSON text, whether a string is a key, and where what follows begins. */
+function* tokensOf(text: string): Generator<{ token: string; isKey: boolean; at: number; next: number }> {
+  const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\],]\s*/gs;
+  for (const { 0: whole, 1: string, 2: colon, index: at } of text.matchAll(tokens)) {
+    yield { token: string ?? whole.charAt(0), isKey: colon !== undefined, at, next: at + whole.length };
+  }
 }
 
 const BYTE_ORDER_MARK = '\uFEFF';

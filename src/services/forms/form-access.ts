@@ -1,4 +1,4 @@
-import type { ConnectError } from '@connectrpc/connect';
+import type { ConnectError, HandlerContext } from '@connectrpc/connect';
 import { LRUCache } from 'lru-cache';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts';
@@ -6,7 +6,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failed, insufficientScope, notFound } from '../../domain/errors/failure.ts';
 import { isId, isKeyless } from '../../domain/ids.ts';
 import { lackedToGive, type Right } from '../../domain/scopes.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { type Caller, callerIfAny } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { type Form, type FormState, findForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
@@ -53,6 +53,17 @@ export async function requireProjectForm(
   const form = await forms.find(formId);
   if (form?.projectId !== caller.projectId) throw notFound('form');
   return form;
+}
+
+/** Who makes a form; undefined without a key. Throws MISSING_KEY where making forms needs one. */
+export function makerOf(
+  { allowPublicCreate }: { allowPublicCreate: boolean },
+  call: HandlerContext,
+): Caller | undefined {
+  const caller = callerIfAny(call);
+  if (caller === undefined && !allowPublicCreate)
+    throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
+  return caller;
 }
 
 /** Throws INSUFFICIENT_SCOPE if a caller would give a right over a published form's answers that they don't hold. */

@@ -15,7 +15,7 @@ import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domai
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
-import { callerIfAny, callerOf } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
@@ -35,6 +35,7 @@ import {
   availabilityOf,
   changeableForm,
   definitionInUse,
+  makerOf,
   projectForm,
   publishedForm,
   requireRight,
@@ -203,10 +204,7 @@ function describe(definition: FormDefinition) {
 
 async function createForm(context: ServiceContext, request: CreateFormRequest, call: HandlerContext) {
   const { database, settings, secrets, now, keylessStorage, audit } = context;
-  const caller = callerIfAny(call);
-  if (caller === undefined && !settings.allowPublicCreate) {
-    throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
-  }
+  const caller = makerOf(settings, call);
   const keyless = caller === undefined;
   const named = readFormKey(request, { keyless });
   const { definition, deliverySecret } = readDefinition(request.definition, {

@@ -34,7 +34,7 @@ import type { HostedVisit } from './resolve-visit.ts';
  */
 export async function visitToMessage(
   context: ServiceContext,
-  visit: HostedVisit,
+  visit: ShownVisit,
   { posted }: { posted: boolean },
   { requestHeader }: Pick<HandlerContext, 'requestHeader'>,
 ): Promise<HostedMessage> {
@@ -122,6 +122,14 @@ export function visibleAnswers(definition: FormDefinition, answers: Answers): An
 }
 
 type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;
+
+/** A visit, as far as a page shows it. */
+type ShownVisit = Pick<HostedVisit, 'stored' | 'state' | 'permanent'> & {
+  form: { id: string; version: { definition: FormDefinition } };
+  version: { formId: string; definition: FormDefinition };
+  session: Pick<Session, 'prefill' | 'partialAnswers'>;
+  standing: Pick<HostedVisit['standing'], 'isSent'>;
+};
 
 /**
  * What a person sees after submitting: the texts of the definition that they filled, in their language if it has it,

@@ -21,6 +21,7 @@ import {
 } from '../submissions/submission-request.ts';
 import { completionOf, visitToMessage } from './hosted-proto.ts';
 import { postHosted } from './post-hosted.ts';
+import { previewForm } from './preview.ts';
 import { noteOpened, requireRespondent, resolveVisit } from './resolve-visit.ts';
 import { giveCode, sendCode } from './respondents.ts';
 import { openVisitorsSession } from './saving.ts';
@@ -60,6 +61,8 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
     },
 
     submitPostedForm: (request, call) => submitPostedForm(context, request, call, warn),
+
+    previewForm: (request, call) => previewForm(context, request, call),
   };
 }
 

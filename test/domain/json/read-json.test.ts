@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failureOf } from '../../../src/domain/errors/failure.ts';
 import { isInexact } from '../../../src/domain/json/json.ts';
-import { readJson } from '../../../src/domain/json/json-text.ts';
+import { linesIn, readJson } from '../../../src/domain/json/json-text.ts';
 
 const read = (text: string | Uint8Array) => readJson(Buffer.from(text), 'body', 1000);
 
@@ -76,3 +76,30 @@ function refused(text: string | Uint8Array) {
   }
   throw new Error('It was read');
 }
+
+describe('linesIn', () => {
+  it('finds the line of each key and each item', () => {
+    const text = '{\n"a": [\n{"b": "x,\\n[y"},\n\n2, [],\n3],\n"c": {"d:": null,\n"e": [[1,\n2]]}}';
+
+    expect([...linesIn(text)]).toEqual([
+      ['', 1],
+      ['a', 2],
+      ['a.0', 3],
+      ['a.0.b', 3],
+      ['a.1', 5],
+      ['a.2', 5],
+      ['a.2.0', 5],
+      ['a.3', 6],
+      ['c', 7],
+      ['c.d:', 7],
+      ['c.e', 8],
+      ['c.e.0', 8],
+      ['c.e.0.0', 8],
+      ['c.e.0.1', 9],
+    ]);
+  });
+
+  it('has the second of a key that comes twice', () => {
+    expect(linesIn('{"a": 1,\n"a": 2}').get('a')).toBe(2);
+  });
+});

@@ -30,7 +30,7 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   KeysService: { none: 'createKey listKeys deleteKey' },
   AuditService: { none: 'listAuditEntries' },
   HostedService: {
-    none: 'openHostedSession submitPostedForm sendRespondentCode giveRespondentCode',
+    none: 'openHostedSession submitPostedForm sendRespondentCode giveRespondentCode previewForm',
     session: 'getHosted postHosted',
   },
   UploadsService: { none: 'createUpload uploadFile', reading: 'getUpload getLinkedUpload' },

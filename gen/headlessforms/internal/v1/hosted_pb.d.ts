@@ -910,6 +910,87 @@ export declare type GiveRespondentCodeResponse = Message<"headlessforms.internal
 export declare const GiveRespondentCodeResponseSchema: GenMessage<GiveRespondentCodeResponse>;
 
 /**
+ * The request message for `PreviewForm`.
+ *
+ * @generated from message headlessforms.internal.v1.PreviewFormRequest
+ */
+export declare type PreviewFormRequest = Message<"headlessforms.internal.v1.PreviewFormRequest"> & {
+  /**
+   * Required. The form's definition as a text of JSON, in which `$schema` is ignored.
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.PreviewFormRequest.
+ * Use `create(PreviewFormRequestSchema)` to create a new message.
+ */
+export declare const PreviewFormRequestSchema: GenMessage<PreviewFormRequest>;
+
+/**
+ * The response message for `PreviewForm`.
+ *
+ * @generated from message headlessforms.internal.v1.PreviewFormResponse
+ */
+export declare type PreviewFormResponse = Message<"headlessforms.internal.v1.PreviewFormResponse"> & {
+  /**
+   * What the form's page would show; unset if there are problems.
+   *
+   * @generated from field: headlessforms.internal.v1.HostedSession session = 1;
+   */
+  session?: HostedSession | undefined;
+
+  /**
+   * What is wrong with the text, in the order of its lines.
+   *
+   * @generated from field: repeated headlessforms.internal.v1.TextProblem problems = 2;
+   */
+  problems: TextProblem[];
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.PreviewFormResponse.
+ * Use `create(PreviewFormResponseSchema)` to create a new message.
+ */
+export declare const PreviewFormResponseSchema: GenMessage<PreviewFormResponse>;
+
+/**
+ * One thing that is wrong with a text.
+ *
+ * @generated from message headlessforms.internal.v1.TextProblem
+ */
+export declare type TextProblem = Message<"headlessforms.internal.v1.TextProblem"> & {
+  /**
+   * The line in the text, from 1.
+   *
+   * @generated from field: int32 line = 1;
+   */
+  line: number;
+
+  /**
+   * The place in the JSON, such as `fields.0.id`; empty for the text as a whole.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * What was expected.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.TextProblem.
+ * Use `create(TextProblemSchema)` to create a new message.
+ */
+export declare const TextProblemSchema: GenMessage<TextProblem>;
+
+/**
  * Whether a session accepts answers, and why not.
  *
  * @generated from enum headlessforms.internal.v1.HostedState
@@ -1144,6 +1225,19 @@ export declare const HostedService: GenService<{
     methodKind: "unary";
     input: typeof SubmitPostedFormRequestSchema;
     output: typeof SubmitPostedFormResponseSchema;
+  },
+  /**
+   * Checks a form that somebody is writing, and returns what its page would show. Nothing is stored.
+   *
+   * What is wrong with the form does not fail the call: it is in `problems`, by line. Fails with `PERMISSION_DENIED`
+   * for pages of other origins, and with `UNAUTHENTICATED` without a key where making forms needs one.
+   *
+   * @generated from rpc headlessforms.internal.v1.HostedService.PreviewForm
+   */
+  previewForm: {
+    methodKind: "unary";
+    input: typeof PreviewFormRequestSchema;
+    output: typeof PreviewFormResponseSchema;
   },
 }>;
 
