@@ -147,9 +147,9 @@ ${
   pageUrl !== '' &&
   html`<p><a class="button" href="${pageUrl}">${words.shareOpen}</a></p>
 <h3 id="share-link">${words.sharePage}</h3>
-${snippet('share-link', pageUrl, words)}
+${renderSnippet(pageUrl, words, 'share-link')}
 <h3 id="share-text">${words.shareMessage}</h3>
-${snippet('share-text', text, words)}
+${renderSnippet(text, words, 'share-text')}
 <h3>${words.shareQr}</h3>
 <img class="qr" alt="${words.shareQr}" width="180" height="180" src="${qr}">
 <p class="actions"><a class="button quiet" download="qr-code.svg" href="${qr}">${words.shareQrSvg}</a>
@@ -161,12 +161,13 @@ ${snippet('share-text', text, words)}
       html`<label><input type="radio" name="code" id="code-${index}"${attributes({ checked: index === 0 })}><span>${title}</span></label>
 `,
   )}</fieldset>
-${codes.map(([, code], index) => snippet(`code-${index}`, code, words))}</div>
+${codes.map(([, code]) => renderSnippet(code, words))}</div>
 ${share.embedSnippet !== '' && html`<p class="note">${words.embedNote}</p>`}</section>`;
 }
 
-function snippet(name: string, text: string, words: Words): Html {
-  const label = name.startsWith('code') ? { 'aria-label': text.slice(0, 40) } : { 'aria-labelledby': name };
+/** A text to copy: one click selects it, and the script adds a button. `name` is the id of its heading. */
+export function renderSnippet(text: string, words: Words, name?: string): Html {
+  const label = name === undefined ? { 'aria-label': text.slice(0, 40) } : { 'aria-labelledby': name };
   return html`<div class="snippet"><code tabindex="0" role="group"${attributes(label)}>${text}</code>
 <button class="quiet" type="button" data-copy data-copied="${words.copied}" hidden>${words.copy}</button></div>
 `;

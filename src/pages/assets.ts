@@ -22,12 +22,12 @@ export function loadAssets(): Assets {
     ['docs.css', minified(read('./docs.css'))],
     ['guides.css', minified(read('./guides.css'))],
     ['owner.css', minified(read('./owner/owner.css'))],
+    ['new.css', minified(read('./new.css'))],
     [EMBED_PATH, Buffer.from(stripped(read('./browser/embed.ts')))],
     [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],
-    ...[...modules, './browser/docs.ts', './browser/owner.ts'].map((module): [string, Buffer] => [
-      scriptPath(module),
-      Buffer.from(stripped(read(module))),
-    ]),
+    ...[...modules, './browser/docs.ts', './browser/owner.ts', './browser/new.ts'].map(
+      (module): [string, Buffer] => [scriptPath(module), Buffer.from(stripped(read(module)))],
+    ),
   ]);
   const hash = createHash('sha256').update(swaggerUi.version);
   for (const [name, content] of own) hash.update(name).update(content);

@@ -1,6 +1,7 @@
 import { html } from '../domain/text/html.ts';
 import { sendPage } from '../http/reply.ts';
 import { chooseLanguage } from '../text/words.ts';
+import { renderSnippet } from './activation.ts';
 import type { HandlePage } from './handler.ts';
 import { renderPage, rootOf } from './layout.ts';
 
@@ -14,17 +15,18 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
   );
   return async ({ request, response }) => {
     const root = rootOf(request);
+    const language = chooseLanguage('en');
     const body = html`<h1>${TITLE}</h1>
 <p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by email, by signed webhook, or as a file.</p>
-<h2>Where to go</h2>
+<h2>Start here</h2>
 <ul class="places">${links.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
 `,
     )}</ul>
-<h2>A first form</h2>
+<h2>From a terminal</h2>
 <p>Paste this into a terminal. The <b>activate_url</b> in the answer, opened at ${baseUrl}, publishes the form.</p>
-<code>${command}</code>`;
-    const page = renderPage({ language: chooseLanguage('en'), root, title: TITLE, body });
+${renderSnippet(command, language.words)}`;
+    const page = renderPage({ language, root, title: TITLE, body, script: true });
     sendPage(response, 200, page);
   };
 }
@@ -32,6 +34,7 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
 const TITLE = 'Headless form service';
 
 const destinations = [
+  { path: 'new', name: 'Create a form', about: 'Write it as JSON and see its page as you type' },
   { path: 'owner', name: 'Your forms', about: 'For owners: read, save and delete what came in' },
   {
     path: 'docs',
@@ -41,7 +44,7 @@ const destinations = [
   { path: 'docs/api', name: 'API reference', about: 'Every route, to read and to try' },
   { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
   { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },
-  { path: 'f/form_demo', name: 'A form', about: 'The demo form, as people see it' },
+  { path: 'f/form_demo', name: 'Demo form', about: 'A form, as people see it' },
   { path: 'llms.txt', name: 'Agents', about: 'What a model needs to know, and where MCP is' },
 ];
 

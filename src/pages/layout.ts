@@ -34,11 +34,12 @@ export function renderPage(content: PageContent): Page {
 <link rel="stylesheet" href="${root}${assets.path('style.css')}">
 ${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.path('owner.css')}">`}
 ${content.isGuide === true && html`<link rel="stylesheet" href="${root}${assets.path('guides.css')}">`}
-${style !== '' && html`<style>${new Html(style)}</style>`}
-${content.script === true && scripts(root, content.ofOwner === true)}
+${style !== '' && html`<style${attributes({ nonce: content.nonce })}>${new Html(style)}</style>`}
+${content.isEditor === true && html`<link rel="stylesheet" href="${root}${assets.path('new.css')}">`}
+${content.script === true && scripts(root, content)}
 </head>
 <body>
-<main${attributes({ class: content.ofOwner === true && 'wide' })}>
+<main${attributes({ class: content.ofOwner === true ? 'wide' : content.isEditor === true && 'editor' })}>
 ${logo !== undefined && html`<img class="logo" alt="" src="${logo}">`}
 ${content.body}
 </main>
@@ -72,22 +73,23 @@ export function rootOf(request: IncomingMessage): string {
   return '../'.repeat(Math.max(0, path.split('/').length - 2)) || './';
 }
 
-function scripts(root: string, ofOwner: boolean): Html {
-  if (ofOwner)
-    return html`<script type="module" src="${root}${assets.path('pages/browser/owner.js')}"></script>`;
+function scripts(root: string, { ofOwner, isEditor }: PageContent): Html {
+  const own = ofOwner === true ? 'owner' : isEditor === true ? 'new' : undefined;
+  if (own !== undefined)
+    return html`<script type="module" src="${root}${assets.path(`pages/browser/${own}.js`)}"></script>`;
   return html`<script type="module" src="${root}${assets.path('pages/browser/page.js')}"></script>
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
 
 function headersOf(
   style: string,
-  { embedOrigins = [], ofOwner, leadsTo = '', images }: PageContent,
+  { embedOrigins = [], ofOwner, isEditor, leadsTo = '', images, nonce }: PageContent,
 ): Record<string, string> {
   const hash = createHash('sha256').update(style).digest('base64');
   const frames = embedOrigins.filter(isOrigin);
   const policy = [
     "default-src 'none'",
-    `style-src 'self'${style === '' ? '' : ` 'sha256-${hash}'`}`,
+    `style-src 'self'${style === '' ? '' : ` 'sha256-${hash}'`}${nonce === undefined ? '' : ` 'nonce-${nonce}'`}`,
     "script-src 'self'",
     "connect-src 'self'",
     `img-src ${images === true ? "'self' " : ''}data:`,
@@ -97,7 +99,7 @@ function headersOf(
   ];
   const headers = securityHeaders(policy, frames);
   // Without a referrer browsers send no origin with a post either.
-  return ofOwner === true ? { ...headers, 'referrer-policy': 'same-origin' } : headers;
+  return ofOwner === true || isEditor === true ? { ...headers, 'referrer-policy': 'same-origin' } : headers;
 }
 
 /** The headers of a page with a content security policy, which the origins in `frames` may frame. */
@@ -133,6 +135,10 @@ type PageContent = {
   ofOwner?: boolean;
   /** Whether it is a guide, whose text has the styles of a document. */
   isGuide?: boolean;
+  /** Whether it is the page where forms are written. */
+  isEditor?: boolean;
+  /** What styles of the page have to be allowed, beside those that its headers name. */
+  nonce?: string | undefined;
   /** The origin of a site that may be sent to after a post of the page, though it is not of https. */
   leadsTo?: string | undefined;
   /** Whether it shows pictures of this service. */

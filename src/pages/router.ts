@@ -11,6 +11,7 @@ import { type HandlePage, type PageExchange, type PageOptions, servePage, serveS
 import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
 import { followMailLink, sendLinkedFile, showMailLink } from './mailed-links.ts';
+import { type NewPageOptions, postNew, showNew } from './new.ts';
 import type { OwnerPageOptions } from './owner/handler.ts';
 import { createOwnerPages } from './owner/router.ts';
 
@@ -29,6 +30,11 @@ export function createHostedPages(options: HostedPagesOptions): Router {
     router.post(`${path}/uploads`, serveScript(options, postUpload));
   }
   router.get('/', page(showHome(options)));
+  router
+    .route('/new')
+    .get(page(showNew(options)))
+    .post(serveScript(options, postNew(options)))
+    .all(page(refuseMethod));
   if (options.docs) router.use(createGuides(options.guides, page));
   router.get('/api/forms/:id/activate', page(showActivation));
   router
@@ -58,4 +64,7 @@ function refuseMethod({ request, response }: PageExchange): void {
   throw failed(Reason.METHOD, 'The path does not know this method');
 }
 
-export type HostedPagesOptions = PageOptions & HomeOptions & OwnerPageOptions & { guides: readonly Guide[] };
+export type HostedPagesOptions = PageOptions &
+  HomeOptions &
+  NewPageOptions &
+  OwnerPageOptions & { guides: readonly Guide[] };

@@ -221,7 +221,7 @@ export const contactForm = {
 /** What people open, which no API description tells of. */
 function isPage(method: string, path: string): boolean {
   return (
-    /^\/(f|s|mail|files|assets|docs)\/|^\/(embed\.js|openapi\.json|docs|$)/.test(path) ||
+    /^\/(f|s|mail|files|assets|docs)\/|^\/(embed\.js|openapi\.json|docs|new|$)/.test(path) ||
     (method === 'GET' && path.includes('/activate'))
   );
 }

@@ -38,6 +38,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
   const own = ownWords(session, view);
+  const tag = view.previewNonce === undefined ? 'form' : 'div';
   const failed = (problems?.size ?? 0) > 0 || otherProblems.length > 0;
 
   const body = html`${view.languages}${number > 1 && own.title !== '' ? html`<p class="form-name"${ownDir(language)}>${session.formName}</p>` : html`<h1${ownDir(language)}>${session.formName}</h1>`}
@@ -48,7 +49,8 @@ ${heading(own, number, language)}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${view.revealed !== undefined && moreQuestions(view.revealed, words)}
-<form method="post" novalidate${attributes({
+<${tag} method="post" novalidate${attributes({
+    class: tag === 'div' && 'form',
     enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
     'data-uploads': view.site && 'uploads',
@@ -66,7 +68,7 @@ ${view.site !== undefined && carriedOfSite(view.site, words)}
 ${session.permanent && session.allowPartial && remembering(view)}
 <div class="actions"><button name="_go" value="forward">${forward}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
-</form>
+</${tag}>
 ${session.allowDecline && declining(words)}
 ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.address, words)}`;
 
@@ -78,7 +80,8 @@ ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.addre
     embedOrigins: session.embedOrigins,
     leadsTo: view.site?.address ? new URL(view.site.address).origin : session.leadsTo,
     body,
-    script: true,
+    script: view.previewNonce === undefined,
+    nonce: view.previewNonce,
   });
 }
 
@@ -269,6 +272,11 @@ export type FormView = {
   issueToken: string;
   /** The session of a visitor of the form's own page; empty: none. */
   sessionId: string;
+  /**
+   * The page is a preview within another one, whose policy allows styles with this. Nothing of it can be sent, and it
+   * has no script.
+   */
+  previewNonce?: string;
   /** The site whose own form this one stands in for: its address, or empty, and the further inputs of its form. */
   site?: { address: string; inputs: [name: string, value: string][] };
 };
