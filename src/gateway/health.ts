@@ -17,15 +17,14 @@ import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { sendJson } from '../http/reply.ts';
-import { customRoute, type Route, tagged } from './route.ts';
-import { okReply } from './schemas.ts';
+import { customRoute, done, type Route, tagged } from './route.ts';
 
 /** Whether the process serves, and whether it can do its work. */
 export const healthRoutes: Route[] = tagged('Health', [
   customRoute('get', '/health', undefined, {
     name: 'health',
     summary: 'Whether the process serves',
-    reply: okReply,
+    reply: done.reply,
     async handle({ response }) {
       sendJson(response, 200, { ok: true });
     },

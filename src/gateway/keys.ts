@@ -3,8 +3,8 @@ import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { durationOf, shape, timeReply } from '../http/shape.ts';
-import { listRoute, type Route, route, tagged } from './route.ts';
-import { largePageQuery, okReply, seconds } from './schemas.ts';
+import { done, listRoute, type Route, route, tagged } from './route.ts';
+import { largePageQuery, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 
@@ -84,7 +84,6 @@ export const keyRoutes: Route[] = tagged('Keys', [
     }),
     input: ({ id, query: { children } }) => ({ keyId: id, revokeChildren: children === 'revoke' }),
     errors: [409],
-    reply: okReply,
-    answer: () => ({ ok: true as const }),
+    ...done,
   }),
 ]);

@@ -98,6 +98,23 @@ export function customRoute(
   return { method, path, operation: { ...operation, name, ...(rpc && { rpc }) }, handle };
 }
 
+/** The reply of a route whose RPC answers with one thing in the field `name`: `{[name]: …}`. */
+export function replyWith<Name extends string, Message, S extends z.ZodType>(
+  name: Name,
+  { schema, of }: Shape<Message, S>,
+) {
+  const reply = z.object({ [name]: schema } as Record<Name, S>);
+  const answer = (output: { [N in Name]?: Message | undefined }) =>
+    ({ [name]: of(output[name]) }) as z.input<typeof reply>;
+  return { reply, answer };
+}
+
+/** The reply of a route that has nothing to say. */
+export const done = {
+  reply: z.object({ ok: z.literal(true) }).meta({ id: 'Ok' }),
+  answer: () => ({ ok: true as const }),
+};
+
 /** Routes that the API description lists under one heading. */
 export function tagged(tag: string, routes: Route[]): Route[] {
   return routes.map((one) => ({ ...one, operation: { ...one.operation, tag } }));

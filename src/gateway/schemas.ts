@@ -44,8 +44,6 @@ export const ifNoneMatch = {
   'If-None-Match': z.string().exactOptional().describe('The `ETag` of a reply before.'),
 };
 
-export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
-
 /** `true` or `false` in a query; absent: false. */
 export const flag = (description: string) =>
   z

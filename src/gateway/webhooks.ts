@@ -12,8 +12,8 @@ import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
-import { customRoute, listRoute, type Route, route, tagged } from './route.ts';
-import { largePageQuery, okReply, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
+import { customRoute, done, listRoute, type Route, replyWith, route, tagged } from './route.ts';
+import { largePageQuery, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -124,8 +124,6 @@ const webhook = shape(WebhookSchema, 'Webhook', {
     .describe('`whpk_…`, by which `v1a` signatures are checked. Only if it has these.'),
 });
 
-const webhookReply = z.object({ webhook: webhook.schema });
-
 const publicKeyReply = z.object({
   public_key: z.string().describe('`whpk_` and the 32 bytes of the Ed25519 key in base64.'),
 });
@@ -170,14 +168,12 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',
     input: ({ id }) => ({ webhookId: id }),
-    reply: webhookReply,
-    answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
+    ...replyWith('webhook', webhook),
   }),
   route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
     summary: 'Delete a webhook; pending deliveries are cancelled',
     input: ({ id }) => ({ webhookId: id }),
-    reply: okReply,
-    answer: () => ({ ok: true as const }),
+    ...done,
   }),
   route('patch', '/v1/webhooks/:id', rpcs.updateWebhook, {
     summary: 'Change a webhook, or turn it off or on again',
@@ -190,8 +186,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
       events: eventsOf(body.events),
       ...(given !== undefined && { template: given ?? {} }),
     }),
-    reply: webhookReply,
-    answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
+    ...replyWith('webhook', webhook),
   }),
   customRoute('get', '/.well-known/webhooks/:id', rpcs.getWebhookPublicKey, {
     summary: 'Read the key that checks a webhook’s `v1a` signatures',

@@ -11,8 +11,8 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
-import { listRoute, type Route, route, tagged } from '../route.ts';
-import { flag, ifNoneMatch, jsonObject, okReply, pageQuery } from '../schemas.ts';
+import { done, listRoute, type Route, replyWith, route, tagged } from '../route.ts';
+import { flag, ifNoneMatch, jsonObject, pageQuery } from '../schemas.ts';
 import {
   agentSchema,
   checkedDefinition,
@@ -155,8 +155,7 @@ export const formRoutes: Route[] = tagged('Forms', [
   route('get', '/v1/forms/:id', rpcs.getForm, {
     summary: 'Read a form with its current definition',
     input: ({ id }) => ({ formId: id }),
-    reply: z.object({ form: form.schema }),
-    answer: ({ form: there }) => ({ form: form.of(there) }),
+    ...replyWith('form', form),
   }),
   route('patch', '/v1/forms/:id', rpcs.updateForm, {
     summary: 'Give a form its key, once, or say who keeps its definition',
@@ -172,21 +171,18 @@ export const formRoutes: Route[] = tagged('Forms', [
       ...(managedBy !== undefined && { managedBy: managedBy ?? '' }),
     }),
     errors: [409],
-    reply: z.object({ form: listedForm.schema }),
-    answer: ({ form: there }) => ({ form: listedForm.of(there) }),
+    ...replyWith('form', listedForm),
   }),
   route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
     summary: 'End a form; what was submitted stays',
     input: ({ id }) => ({ formId: id }),
-    reply: z.object({ form: listedForm.schema }),
-    answer: ({ form: there }) => ({ form: listedForm.of(there) }),
+    ...replyWith('form', listedForm),
   }),
   route('delete', '/v1/forms/:id', rpcs.deleteForm, {
     summary: 'Delete an archived form with everything of it',
     input: ({ id }) => ({ formId: id }),
     errors: [409],
-    reply: okReply,
-    answer: () => ({ ok: true as const }),
+    ...done,
   }),
   route('post', '/v1/forms/:id/owner', rpcs.changeFormOwner, {
     summary: 'Ask another address to own the form; it does once it confirms by email',
@@ -194,8 +190,7 @@ export const formRoutes: Route[] = tagged('Forms', [
     input: ({ id, body }) => ({ formId: id, email: body.email }),
     status: 202,
     errors: [409, 410],
-    reply: okReply,
-    answer: () => ({ ok: true as const }),
+    ...done,
   }),
 ]);
 

@@ -14,7 +14,7 @@ import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
-import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, ifNoneMatch, pageQuery } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
@@ -119,8 +119,7 @@ export const versionRoutes: Route[] = tagged('Forms', [
     summary: 'Read a published version with its definition',
     segments: { number: z.int().min(1) },
     input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
-    reply: z.object({ version: version.schema }),
-    answer: ({ version: there }) => ({ version: version.of(there) }),
+    ...replyWith('version', version),
   }),
   customRoute('get', '/v1/forms/:id/versions/:version/schema', rpcs.getAnswersSchema, {
     summary: 'A schema of the answers to a version, from which clients get types',

@@ -185,9 +185,8 @@ export const session = shape(SessionSchema, 'Session', {
   ),
 });
 
-export const sessionReply = z.object({ session: session.schema });
-
-export const sessionCreatedReply = sessionReply.extend({
+export const sessionCreatedReply = z.object({
+  session: session.schema,
   callback_secret: z
     .string()
     .exactOptional()

@@ -14,7 +14,7 @@ import { notifyToMessage } from '../../http/notify.ts';
 import { sendJson } from '../../http/reply.ts';
 import { durationOf, enumValue, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
-import { customRoute, listRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { ifNoneMatch, pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
@@ -28,7 +28,6 @@ import {
   session,
   sessionCreatedReply,
   sessionQuery,
-  sessionReply,
   sessionStatus,
   submitSessionBody,
   submittedReply,
@@ -113,15 +112,13 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
       ...(expireTime !== undefined && { expireTime }),
     }),
     errors: [409, 410],
-    reply: sessionReply,
-    answer: ({ session: there }) => ({ session: session.of(there) }),
+    ...replyWith('session', session),
   }),
   route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
     summary: 'End a session before its time',
     input: ({ id }) => ({ sessionId: id }),
     errors: [409, 410],
-    reply: sessionReply,
-    answer: ({ session: there }) => ({ session: session.of(there) }),
+    ...replyWith('session', session),
   }),
   route('post', '/v1/sessions/:id/decline', rpcs.declineSession, {
     summary: 'End a session whose person does not want to answer',
@@ -129,8 +126,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     bodyOptional: true,
     input: ({ id, body: { reason = '' } }) => ({ sessionId: id, reason }),
     errors: [409, 410],
-    reply: sessionReply,
-    answer: ({ session: there }) => ({ session: session.of(there) }),
+    ...replyWith('session', session),
   }),
   route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
     summary: 'Submit a session for its user',

@@ -11,8 +11,8 @@ import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
-import { listRoute, type Route, readQuery, route, tagged } from '../route.ts';
-import { flag, jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
+import { done, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
+import { flag, jsonObject, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
 
@@ -147,14 +147,12 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
     input: ({ id }) => ({ submissionId: id }),
-    reply: z.object({ submission: submission.schema }),
-    answer: ({ submission: there }) => ({ submission: submission.of(there) }),
+    ...replyWith('submission', submission),
   }),
   route('delete', '/v1/submissions/:id', rpcs.deleteSubmission, {
     summary: 'Delete a submission with its event, deliveries and files',
     input: ({ id }) => ({ submissionId: id }),
-    reply: okReply,
-    answer: () => ({ ok: true as const }),
+    ...done,
   }),
   route('post', '/v1/erasures', rpcs.eraseSubmissions, {
     summary: 'Delete every submission and session in which a value is found, such as an email address',

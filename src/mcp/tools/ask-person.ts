@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { violationsOf } from '../../domain/errors/violations.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
@@ -36,38 +35,10 @@ const question = jsonObject.meta({
   },
 });
 
-const contextJsonSchema = {
-  properties: {
-    title: { type: 'string' },
-    text: { type: 'string' },
-    items: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['label', 'value'],
-        properties: {
-          label: { type: 'string' },
-          value: { type: 'string' },
-          kind: { enum: ['text', 'code', 'link', 'diff'] },
-        },
-      },
-    },
-  },
-};
-
-const notifyJsonSchema = {
-  properties: {
-    email: { type: 'string' },
-    webhook_id: { type: 'string' },
-    message: { type: 'string', description: 'What you say to the person: plain text.' },
-    remind_after: {
-      type: 'array',
-      maxItems: 3,
-      items: { type: 'integer' },
-      description: 'Seconds after now, each more than the one before.',
-    },
-  },
-};
+/** A schema that the API description names, without its name: not all clients follow references. */
+function inline<Shape extends z.ZodRawShape>({ shape }: z.ZodObject<Shape>) {
+  return z.strictObject(shape);
+}
 
 /** The tool that hands questions over to a person. */
 export const askPerson = defineTool({
@@ -89,8 +60,7 @@ export const askPerson = defineTool({
       .exactOptional()
       .describe('In place of questions: a flat JSON Schema of the answer that you want.'),
     form_id: formId.exactOptional().describe('In place of questions: a published form.'),
-    context: jsonObject
-      .meta(contextJsonSchema)
+    context: inline(contextSchema)
       .exactOptional()
       .describe('What the person has to see in order to answer: plain text, up to 64 KiB.'),
     allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
@@ -120,8 +90,7 @@ export const askPerson = defineTool({
           'worth nothing. The key needs sessions:notify.',
       ),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
-    notify: jsonObject
-      .meta(notifyJsonSchema)
+    notify: inline(notifySchema)
       .exactOptional()
       .describe(
         'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
@@ -135,8 +104,8 @@ export const askPerson = defineTool({
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
     const { session } = await exchange.call(rpcs.createSession, {
       subject: subjectOf(input, exchange),
-      ...(input.context && { context: contextOf(input.context) }),
-      ...(input.notify && { notify: notifyOf(input.notify) }),
+      ...(input.context && { context: contextToMessage(input.context) }),
+      ...(input.notify && { notify: notifyToMessage(input.notify) }),
       allowDecline: input.allow_decline,
       ...(input.prefill && { prefill: input.prefill }),
       ...(input.metadata && { metadata: input.metadata }),
@@ -164,20 +133,6 @@ function subjectOf({ questions, form_id, schema }: Asked, { allowPrivateUrls }: 
     message: path === '' ? 'Expected one of questions, schema and form_id' : message,
   }));
   throw contentError(violations, { ...asked, questions });
-}
-
-/** What the person is shown. Throws a failure with all that is wrong with it. */
-function contextOf(given: JsonObject) {
-  const context = contextSchema.safeParse(given);
-  if (context.error) throw contentError(violationsOf(context.error, given, 'context'), { context: given });
-  return contextToMessage(context.data);
-}
-
-/** Whom to notify. Throws a failure with all that is wrong with it. */
-function notifyOf(given: JsonObject) {
-  const notify = notifySchema.safeParse(given);
-  if (notify.error) throw contentError(violationsOf(notify.error, given, 'notify'), { notify: given });
-  return notifyToMessage(notify.data);
 }
 
 type Asked = { questions?: JsonObject[]; form_id?: string; schema?: JsonObject };
