@@ -4,12 +4,13 @@ import {
   AttemptSchema,
   DeliverySchema,
   DeliveryStatus,
+  MailKind,
   type ReplayDeliveriesResponse,
   WebhooksService,
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { mailKindNameOf } from '../domain/delivery/mails.ts';
+import { enumName, enumValue } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { enumValue, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
+import { from, shape, timeOrNull, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
@@ -59,7 +60,10 @@ const delivery = shape(DeliverySchema, 'DeliveryLog', {
   webhook_id: z.string().nullable().describe('null for emails, and for callbacks of sessions.'),
   address: z.string().nullable().describe('null for webhooks.'),
   event_id: z.string().nullable(),
-  event: from(({ eventType, mailKind }) => eventNameOf(eventType) || mailKindNameOf(mailKind), z.string()),
+  event: from(
+    ({ eventType, mailKind }) => eventNameOf(eventType) || (enumName(MailKind, mailKind) ?? ''),
+    z.string(),
+  ),
   status,
   attempt_count: z.int(),
   created_at: timeReply,

@@ -7,7 +7,8 @@ import {
 } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { answerChannels } from '../domain/answers/provenance.ts';
 import { changeKinds, consumers } from '../domain/contracts/field-changes.ts';
-import { enumValue, from, shape, timeOf, timeReply } from './shape.ts';
+import { enumValue } from '../domain/enums.ts';
+import { from, shape, timeOf, timeReply } from './shape.ts';
 
 const origin = z
   .object({

@@ -79,14 +79,6 @@ function readerOf({ localName, message, enum: named }: DescField, schema: z.ZodT
   return (values) => values[localName] ?? empty;
 }
 
-/** The value of an enum by the name that requests give it; `UNSPECIFIED` without a name. */
-export function enumValue<E extends Record<string, unknown>>(
-  values: E & { UNSPECIFIED: unknown },
-  name: Lowercase<Extract<keyof E, string>> | undefined,
-): E[keyof E] {
-  return values[name?.toUpperCase() ?? 'UNSPECIFIED'] as E[keyof E];
-}
-
 /** An instant in a reply. */
 export const timeReply = z
   .string()

@@ -1,6 +1,7 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isEmailAddress } from '../domain/addresses/email-address.ts';
+import { enumName } from '../domain/enums.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
 import { required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
@@ -62,6 +63,18 @@ export function requireEmail(text: string, path = 'email'): void {
 /** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */
 export function badParameter(path: string, code: Violation['code'], message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, { violations: [{ path, code, message }] });
+}
+
+/** What a list is asked for by a value of an enum; undefined: all. Throws for one that this version does not know. */
+export function askedName<E extends Parameters<typeof enumName>[0]>(
+  values: E,
+  value: E[keyof E],
+  path: string,
+) {
+  const name = enumName(values, value);
+  if (name !== undefined || value === values.UNSPECIFIED) return name;
+  const known = Object.values(values).flatMap((each) => enumName(values, each as E[keyof E]) ?? []);
+  throw badParameter(path, 'custom', `Expected one of ${known.join(', ')}`);
 }
 
 /** What is wrong with a text that callers choose. An empty one is none: only one that is `needed` lacks. */

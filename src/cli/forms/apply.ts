@@ -1,5 +1,6 @@
 import { ChangeKind, Consumer } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { ApplyOutcome } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { enumName } from '../../domain/enums.ts';
 import { RefusedError, reasonOf } from '../terminal.ts';
 import { type FormFile, readFormFiles, refuseAll } from './files.ts';
 import { type Forms, planForms, type Step } from './plan.ts';
@@ -97,8 +98,8 @@ function stepToJson({ action, key, file, form, changes, beside, isRefused, ...st
     refused: isRefused,
     changes: changes.map((change) => ({
       path: change.path,
-      kind: kindOf(change.kind),
-      breaks: change.breaks.map(consumerOf),
+      kind: enumName(ChangeKind, change.kind),
+      breaks: change.breaks.map((consumer) => enumName(Consumer, consumer)),
       open_sessions: change.openSessions,
       webhooks: change.webhooks,
     })),
@@ -110,9 +111,12 @@ function describeStep({ action, key, file, form, changes, beside, isRefused }: S
   return [
     `${signs[action]} ${key}: ${action}${file === undefined ? ` ${form?.id ?? ''}` : ` (${file.path})`}`,
     ...changes.map(({ path, kind, breaks, openSessions, webhooks }) => {
-      const name = kindOf(kind);
+      const name = enumName(ChangeKind, kind) ?? '';
       const sign = name.endsWith('_added') ? '+' : name.endsWith('_removed') ? '-' : '~';
-      const broken = breaks.length > 0 ? `, breaks ${breaks.map(consumerOf).join(', ')}` : '';
+      const broken =
+        breaks.length > 0
+          ? `, breaks ${breaks.map((consumer) => enumName(Consumer, consumer)).join(', ')}`
+          : '';
       const open = openSessions > 0 ? `, open sessions with it: ${openSessions}` : '';
       const named = webhooks > 0 ? `, webhook templates with it: ${webhooks}` : '';
       return `    ${sign} ${path}: ${name.replaceAll('_', ' ')}${broken}${open}${named}`;
@@ -129,14 +133,6 @@ const signs: Record<Step['action'], string> = {
   archive: '-',
   none: ' ',
 };
-
-function kindOf(kind: ChangeKind): string {
-  return ChangeKind[kind].toLowerCase();
-}
-
-function consumerOf(consumer: Consumer): string {
-  return Consumer[consumer].toLowerCase();
-}
 
 type Result = { outcome: string; form_id?: string; error?: string };
 

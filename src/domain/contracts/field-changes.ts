@@ -7,7 +7,7 @@ import { answerTypeOf } from './contract.ts';
 /** Who relies on a definition: who sends answers, receivers of events, readers of exports, who prefills, open sessions. */
 export const consumers = ['clients', 'webhooks', 'csv', 'prefill', 'sessions'] as const;
 
-export type Consumer = (typeof consumers)[number];
+type Consumer = (typeof consumers)[number];
 
 /** What was valid stays valid, and answers read as before. */
 const harmless = { breaks: [], backward: true, forward: true } as const;

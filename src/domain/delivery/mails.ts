@@ -1,21 +1,11 @@
-import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import type * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { mailboxOf } from '../addresses/email-address.ts';
+import type { NameIn } from '../enums.ts';
 import { isKeyless } from '../ids.ts';
 import { pseudonymOf, type SecretKey } from '../secrets/secret-key.ts';
 
 /** The name of a kind of mail, as it is stored and as REST shows it: that of the proto in lower case. */
-export type MailKind = Lowercase<Exclude<keyof typeof pb.MailKind, 'UNSPECIFIED'>>;
-
-/** The kind of a stored mail; unspecified if only another version knows it. */
-export function mailKindOf(name: string): pb.MailKind {
-  const known = pb.MailKindSchema.values.find(({ localName }) => localName.toLowerCase() === name);
-  return known?.number ?? pb.MailKind.UNSPECIFIED;
-}
-
-/** The name of the kind that a message has; empty for none, or one of a newer service. */
-export function mailKindNameOf(kind: pb.MailKind): string {
-  return kind === pb.MailKind.UNSPECIFIED ? '' : (pb.MailKind[kind]?.toLowerCase() ?? '');
-}
+export type MailKind = NameIn<typeof pb.MailKind>;
 
 /**
  * What a mail that asks an address to confirm something about a form counts against, in the order in which allowances

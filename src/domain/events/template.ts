@@ -94,11 +94,8 @@ export function templateProblems(
   path: string,
   names: Names = templateNames,
 ): Violation[] {
-  const problems = jsonProblems(template, path);
-  if (problems.length > 0) return problems;
-  if (Buffer.byteLength(JSON.stringify(template)) > MAX_TEMPLATE_BYTES)
-    return [{ path, code: 'too_big', message: 'Expected at most 8 KiB as JSON' }];
-  return problemsIn(template, path, names);
+  const problems = jsonProblems(template, path, { maxKib: MAX_TEMPLATE_KIB });
+  return problems.length > 0 ? problems : problemsIn(template, path, names);
 }
 
 function problemsIn(value: Json, path: string, names: Names): Violation[] {
@@ -143,7 +140,7 @@ function invalid(path: string, message: string): Violation {
 const placeholder = /\{\{\s*([^\s{}]+)\s*\}\}/;
 
 /** The documented limit of a template. */
-const MAX_TEMPLATE_BYTES = 8 * 1024;
+const MAX_TEMPLATE_KIB = 8;
 
 const MAX_SHOWN_NAME = 100;
 

@@ -14,12 +14,17 @@ export function textProblem(text: string): string | undefined {
 
 /**
  * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can't
- * say NaN, and what it says of a number can be too large for one. `exact`: whole numbers must be exact, too.
+ * say NaN, and what it says of a number can be too large for one. `exact`: whole numbers must be exact, too. `maxKib`:
+ * how large the value may be as JSON.
  *
  * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
  * circles), and returns a hundred problems at most.
  */
-export function jsonProblems(value: unknown, path: string, { exact = false } = {}): Violation[] {
+export function jsonProblems(
+  value: unknown,
+  path: string,
+  { exact = false, maxKib = Number.POSITIVE_INFINITY } = {},
+): Violation[] {
   const violations: Violation[] = [];
   const waiting: Place[] = [{ value, path, depth: 1 }];
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
@@ -44,7 +49,9 @@ export function jsonProblems(value: unknown, path: string, { exact = false } = {
     }
     for (const child of inside.reverse()) waiting.push(child);
   }
-  return violations;
+  const isMeasured = violations.length === 0 && maxKib < Number.POSITIVE_INFINITY;
+  if (!isMeasured || Buffer.byteLength(JSON.stringify(value)) <= maxKib * 1024) return violations;
+  return [{ path, code: 'too_big', message: `Expected at most ${maxKib} KiB as JSON` }];
 }
 
 function report(violations: Violation[], path: string, message: string | undefined): void {

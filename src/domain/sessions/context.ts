@@ -1,16 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import * as pb from '../../../gen/headlessforms/v1/session_context_pb.js';
+import { enumName, enumValue, type NameIn } from '../enums.ts';
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { MAX_URL_LENGTH } from '../limits/limits.ts';
-
-const kinds = {
-  text: pb.ContextItemKind.TEXT,
-  code: pb.ContextItemKind.CODE,
-  link: pb.ContextItemKind.LINK,
-  diff: pb.ContextItemKind.DIFF,
-} as const;
 
 const item = z
   .strictObject({
@@ -43,15 +37,11 @@ export const contextSchema = z
 export function contextProblems(message: pb.SessionContext | undefined): Violation[] {
   if (message === undefined) return [];
   const json = contextToJson(message);
-  const unsafe = jsonProblems(json, 'context');
+  const unsafe = jsonProblems(json, 'context', { maxKib: MAX_CONTEXT_KIB });
   const parsed = contextSchema.safeParse(json);
   const problems =
     unsafe.length > 0 ? unsafe : parsed.error ? violationsOf(parsed.error, json, 'context') : [];
-  if (problems.length > 0) {
-    return problems.map((one) => ({ ...one, path: one.path.replace(/\.(\d+)/g, '[$1]') }));
-  }
-  if (Buffer.byteLength(JSON.stringify(json)) <= MAX_CONTEXT_BYTES) return [];
-  return [{ path: 'context', code: 'too_big', message: 'Expected at most 64 KiB as JSON' }];
+  return problems.map((one) => ({ ...one, path: one.path.replace(/\.(\d+)/g, '[$1]') }));
 }
 
 /** The context in a message that has no problems; undefined if it shows nothing. */
@@ -67,7 +57,10 @@ export function contextToMessage({ title, text, items }: z.input<typeof contextS
   return create(pb.SessionContextSchema, {
     title: title ?? '',
     text: text ?? '',
-    items: (items ?? []).map(({ kind = 'text', ...rest }) => ({ ...rest, kind: kinds[kind] })),
+    items: (items ?? []).map(({ kind = 'text', ...rest }) => ({
+      ...rest,
+      kind: enumValue(pb.ContextItemKind, kind),
+    })),
   });
 }
 
@@ -81,10 +74,9 @@ export function contextToJson({ title, text, items }: pb.SessionContext): z.inpu
 }
 
 /** An unknown kind becomes a text that the check refuses. */
-function kindOf(kind: pb.ContextItemKind): keyof typeof kinds {
+function kindOf(kind: pb.ContextItemKind): NameIn<typeof pb.ContextItemKind> {
   if (kind === pb.ContextItemKind.UNSPECIFIED) return 'text';
-  const known = Object.entries(kinds).find(([, number]) => number === kind)?.[0];
-  return (known ?? String(kind)) as keyof typeof kinds;
+  return enumName(pb.ContextItemKind, kind) ?? (String(kind) as 'text');
 }
 
 function isLink(text: string): boolean {
@@ -93,7 +85,7 @@ function isLink(text: string): boolean {
 }
 
 /** The documented limit of a context. */
-const MAX_CONTEXT_BYTES = 64 * 1024;
+const MAX_CONTEXT_KIB = 64;
 
 /** What a session shows above its questions. */
 export type SessionContext = z.output<typeof contextSchema>;

@@ -10,6 +10,7 @@ import {
 import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
@@ -138,7 +139,11 @@ async function sendSchema(context: RouteContext): Promise<void> {
   const { format } = readQuery(request, schemaQuery);
   const segment = request.params.version;
   const version = segment === 'current' ? 0 : numberOf(segment) || UNKNOWN;
-  const schema = await context.call(rpcs.getAnswersSchema, { formId, version, format: formats[format] });
+  const schema = await context.call(rpcs.getAnswersSchema, {
+    formId,
+    version,
+    format: enumValue(AnswersSchemaFormat, format),
+  });
   response.setHeader('content-type', schema.mediaType);
   response.setHeader('content-disposition', `inline; filename="${basename(schema.path)}"`);
   sendTagged(request, response, schema.content);
@@ -146,13 +151,6 @@ async function sendSchema(context: RouteContext): Promise<void> {
 
 /** A number that no version has. */
 const UNKNOWN = -1;
-
-const formats: Record<SchemaFormatName, AnswersSchemaFormat> = {
-  proto: AnswersSchemaFormat.PROTO,
-  descriptor_set: AnswersSchemaFormat.DESCRIPTOR_SET,
-  json_schema: AnswersSchemaFormat.JSON_SCHEMA,
-  typescript: AnswersSchemaFormat.TYPESCRIPT,
-};
 
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {

@@ -7,18 +7,18 @@ import {
   SessionStatus,
   SessionsService,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { enumValue } from '../../domain/enums.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { notifyToMessage } from '../../http/notify.ts';
 import { sendJson } from '../../http/reply.ts';
-import { durationOf, enumValue, present, timeOf, timeReply } from '../../http/shape.ts';
+import { durationOf, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { ifNoneMatch, pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
-
 import {
   askBody,
   createSessionBody,

@@ -88,7 +88,7 @@ async function draftOf(database: Database, formId: string, token: string): Promi
  */
 async function publishDraft(
   tx: Transaction,
-  { secrets, settings: { maxWebhooks } }: ServiceContext,
+  context: ServiceContext,
   { formId, activationToken, email }: ActivateFormRequest,
   activated: NewEvent,
 ): Promise<string> {
@@ -111,8 +111,8 @@ async function publishDraft(
     activated,
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
-  const secret = form.draftSecret === null ? undefined : secrets.open(form.draftSecret);
-  return syncDefinitionWebhook(tx, { form, delivery, secret, secrets, maxWebhooks, at });
+  const secret = form.draftSecret === null ? undefined : context.secrets.open(form.draftSecret);
+  return syncDefinitionWebhook(tx, context, { form, delivery, secret, at });
 }
 
 function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {

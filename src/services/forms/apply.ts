@@ -102,11 +102,9 @@ async function publishFirst(
     ...(ownerEmail === null ? [] : [formEvents.activated(form, at, { address: ownerEmail })]),
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
-  const { secrets, settings } = context;
-  const kept = draft?.draftSecret == null ? undefined : secrets.open(draft.draftSecret);
+  const kept = draft?.draftSecret == null ? undefined : context.secrets.open(draft.draftSecret);
   const secret = deliverySecret ?? kept;
-  const { maxWebhooks } = settings;
-  const webhookSecret = await syncDefinitionWebhook(tx, { form, delivery, secret, secrets, maxWebhooks, at });
+  const webhookSecret = await syncDefinitionWebhook(tx, context, { form, delivery, secret, at });
   await context.audit.change(tx, call, { resource: version.id, formId: form.id });
   return {
     formId: form.id,

@@ -17,6 +17,7 @@ import { definitionToMessage } from '../../domain/definition/definition-proto.ts
 import { publicDefinition } from '../../domain/definition/public-definition.ts';
 import { type Share, shareOf } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
@@ -35,7 +36,7 @@ export function formToMessage(
     id,
     name,
     slug,
-    status: statuses[status],
+    status: enumValue(FormStatus, status),
     currentVersionId: currentVersionId ?? '',
     createdBy: creatorOf(createdBy),
     ownerEmail: ownerEmail ?? '',
@@ -108,12 +109,6 @@ function creatorOf(createdBy: string): MessageInitShape<typeof CreatorSchema> {
   if (createdBy === 'system') return { type: CreatorType.SYSTEM };
   return { type: CreatorType.KEY, keyId: createdBy };
 }
-
-const statuses: Record<Form['status'], FormStatus> = {
-  draft: FormStatus.DRAFT,
-  published: FormStatus.PUBLISHED,
-  archived: FormStatus.ARCHIVED,
-};
 
 /** A form with its definition as callers with these scopes see it, and how to share it if it is published. */
 export function sharedFormToMessage(

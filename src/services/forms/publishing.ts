@@ -9,11 +9,8 @@ import {
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
-import type {
-  ChangeKind as ChangeKindName,
-  Consumer as ConsumerName,
-} from '../../domain/contracts/field-changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
 import { fieldsNamedIn } from '../../domain/events/template.ts';
 import { isKeyless } from '../../domain/ids.ts';
@@ -102,7 +99,7 @@ export async function publishNext(
   call: HandlerContext,
   { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking }: NextDefinition,
 ): Promise<Published> {
-  const { secrets, audit, settings } = context;
+  const { secrets, audit } = context;
   const caller = callerOf(call);
   await lockForm(tx, formId);
   const before = await changeableForm(tx, caller, formId);
@@ -138,9 +135,8 @@ export async function publishNext(
   const formerly = recipientsOf(former.delivery);
   const added = recipientsOf(delivery).filter((address) => !formerly.includes(address));
   if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
-  const { maxWebhooks } = settings;
-  const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
-  const webhookSecret = await syncDefinitionWebhook(tx, change);
+  const change = { form: before, delivery, secret: deliverySecret, at };
+  const webhookSecret = await syncDefinitionWebhook(tx, context, change);
   const detail = breaking ? { detail: 'although it breaks the compatibility of the form' } : {};
   await audit.change(tx, call, { resource: version.id, formId, ...detail });
   return { version, webhookSecret, changes };
@@ -245,8 +241,8 @@ export async function withAffected(
 function changeToMessage(change: DefinitionChange): MessageInitShape<typeof DefinitionChangeSchema> {
   return {
     path: change.path,
-    kind: ChangeKind[change.kind.toUpperCase() as Uppercase<ChangeKindName>],
-    breaks: change.breaks.map((name) => Consumer[name.toUpperCase() as Uppercase<ConsumerName>]),
+    kind: enumValue(ChangeKind, change.kind),
+    breaks: change.breaks.map((name) => enumValue(Consumer, name)),
     backwardCompatible: change.backward,
     forwardCompatible: change.forward,
   };

@@ -7,6 +7,7 @@ import {
 } from '../../../gen/headlessforms/v1/mail_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { AuditAction } from '../../domain/audit.ts';
+import { enumName, enumValue } from '../../domain/enums.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { CONFIRMED_SIGN_IN_MS, type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
@@ -17,7 +18,6 @@ import {
   confirmRecipient,
   findStoppedScope,
   listAddedRecipients,
-  type StopScope,
   startMail,
   stopMail,
 } from '../../store/mail/mail-recipients.ts';
@@ -54,7 +54,11 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
         }
         let isChanged = true;
         if (purpose === 'stop')
-          isChanged = await stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
+          isChanged = await stopMail(tx, {
+            address,
+            formId,
+            scope: enumName(StopScopeMessage, stopScope) ?? 'form',
+          });
         else if (purpose === 'confirm-recipient') await confirmRecipient(tx, { formId, address });
         else if (!(await takeOwnership(tx, context, { formId, address, keepRecipients }))) {
           throw wrongLink('The form has or awaits another owner now');
@@ -129,21 +133,10 @@ async function describe(db: Queries, { purpose, formId, address }: MailLink) {
     purpose: purposes[purpose],
     address,
     formName: name,
-    stopped: stopped === null ? StopScopeMessage.UNSPECIFIED : scopes[stopped],
+    stopped: enumValue(StopScopeMessage, stopped ?? undefined),
     aboutSignIn: formId === SIGN_IN_MAILS,
   };
 }
-
-function scopeOf(scope: StopScopeMessage): StopScope {
-  if (scope === StopScopeMessage.EVERYTHING) return 'everything';
-  return scope === StopScopeMessage.ALL ? 'all' : 'form';
-}
-
-const scopes: Record<StopScope, StopScopeMessage> = {
-  form: StopScopeMessage.FORM,
-  all: StopScopeMessage.ALL,
-  everything: StopScopeMessage.EVERYTHING,
-};
 
 const actions: Record<MailLink['purpose'], AuditAction> = {
   'confirm-owner': 'form.owner_confirmed',

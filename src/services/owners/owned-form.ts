@@ -9,6 +9,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import type { Share } from '../../domain/definition/share.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownerOf } from '../../rpc/context.ts';
@@ -27,7 +28,6 @@ import {
 } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import {
-  type Availability,
   availabilityOf,
   definitionInUse,
   type LiveVersion,
@@ -119,12 +119,12 @@ export function ownedFormToMessage(
   const limit = submissionLimitOf(standing);
   return {
     ...facts,
-    availability: availabilities[availabilityOf(standing, now)],
+    availability: enumValue(FormAvailability, availabilityOf(standing, now)),
     ...(closesAt !== undefined && { settingsCloseTime: timestampFromDate(new Date(closesAt)) }),
     ...(Number.isFinite(limit.max) && { submissionLimit: limit }),
     id: form.id,
     name: form.name,
-    status: form.status === 'archived' ? FormStatus.ARCHIVED : FormStatus.PUBLISHED,
+    status: enumValue(FormStatus, form.status),
     confirmed: form.ownerConfirmedAt !== null,
     createTime: timestampFromDate(form.createdAt),
     acceptedCount: form.accepted,
@@ -135,14 +135,6 @@ export function ownedFormToMessage(
     ...(facts !== undefined && { definition: withoutDelivery(definition) }),
   };
 }
-
-const availabilities: Record<Availability, FormAvailability> = {
-  open: FormAvailability.OPEN,
-  closed: FormAvailability.CLOSED,
-  ended: FormAvailability.ENDED,
-  full: FormAvailability.FULL,
-  archived: FormAvailability.ARCHIVED,
-};
 
 /** What is asked, without where answers go: URLs of receivers are their makers' alone. */
 function withoutDelivery(definition: FormDefinition): Omit<DefinitionMessage, 'delivery' | '$typeName'> {

@@ -10,6 +10,7 @@ import {
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { currentAnswersOf } from '../../domain/answers/provenance.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { holds } from '../../domain/scopes.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
@@ -168,7 +169,7 @@ function sessionToMessage(
     id: session.id,
     formId: session.formId,
     formVersionId: session.versionId,
-    status: sessionStatusOf[session.status],
+    status: enumValue(SessionStatus, session.status),
     url: `${settings.hostedUrl}/f/${session.id}`,
     expireTime: timestampFromDate(session.expiresAt),
     createTime: timestampFromDate(session.createdAt),
@@ -181,7 +182,7 @@ function sessionToMessage(
     ...(session.context !== null && { context: contextToMessage(session.context) }),
     allowDecline: session.allowDecline,
     ...(session.respondent !== null && { respondent: { email: session.respondent.email } }),
-    outcome: outcomeOf[session.status],
+    outcome: enumValue(SessionOutcome, session.status === 'open' ? undefined : session.status),
     reason: session.declineReason ?? '',
     ...(session.callback !== null && {
       callback: {
@@ -220,21 +221,3 @@ export async function readReply(context: ServiceContext, call: HandlerContext, s
   });
   return { session: message, submission: whole };
 }
-
-/** How a session ended, in messages. */
-const outcomeOf: Record<Session['status'], SessionOutcome> = {
-  open: SessionOutcome.UNSPECIFIED,
-  submitted: SessionOutcome.SUBMITTED,
-  declined: SessionOutcome.DECLINED,
-  expired: SessionOutcome.EXPIRED,
-  cancelled: SessionOutcome.CANCELLED,
-};
-
-/** The status of a session in messages. */
-export const sessionStatusOf: Record<Session['status'], SessionStatus> = {
-  open: SessionStatus.OPEN,
-  submitted: SessionStatus.SUBMITTED,
-  expired: SessionStatus.EXPIRED,
-  cancelled: SessionStatus.CANCELLED,
-  declined: SessionStatus.DECLINED,
-};

@@ -16,7 +16,7 @@ import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
 import { MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
-import { secondsProblems } from '../request-values.ts';
+import { secondsProblems, textProblems } from '../request-values.ts';
 
 /** How long a session is to take answers, in seconds. */
 export function lifeOf({ expiresIn }: CreateSessionRequest): number {
@@ -31,10 +31,7 @@ export function lifeProblems(duration: Duration | undefined, path: string): Viol
 /** What is wrong with metadata: any JSON that can be stored, up to 16 KiB. */
 export function metadataProblems(metadata: JsonObject | undefined): Violation[] {
   if (metadata === undefined) return [];
-  const problems = jsonProblems(metadata, 'metadata', { exact: true });
-  if (problems.length > 0) return problems;
-  if (Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES) return [];
-  return [{ path: 'metadata', code: 'too_big', message: 'Expected at most 16 KiB as JSON' }];
+  return jsonProblems(metadata, 'metadata', { exact: true, maxKib: MAX_METADATA_KIB });
 }
 
 /** What is wrong with the address that the person is sent back to. */
@@ -55,10 +52,7 @@ export function respondentProblems(respondent: CreateSessionRequest['respondent'
 
 /** What is wrong with the words of a person who declines. */
 export function reasonProblems(reason: string): Violation[] {
-  const problem = textProblem(reason);
-  if (problem !== undefined) return [{ path: 'reason', code: 'custom', message: problem }];
-  if (reason.length <= MAX_REASON_LENGTH) return [];
-  return [{ path: 'reason', code: 'too_big', message: `Expected at most ${MAX_REASON_LENGTH} characters` }];
+  return textProblems(reason, 'reason', { max: MAX_REASON_LENGTH });
 }
 
 /** What is missing of the answers that only an agent can give: the page could not ask for them. */
@@ -173,7 +167,7 @@ const partialRefused: Violation = {
 };
 
 /** The documented limit of a session's metadata. */
-const MAX_METADATA_BYTES = 16 * 1024;
+const MAX_METADATA_KIB = 16;
 
 /** What an update is judged by: the checks of what it gives, the session's version, and the form's setting. */
 export type UpdateView = {

@@ -11,7 +11,7 @@ import { notFound } from '../../domain/errors/failure.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { type Session, sessionStatuses } from '../../store/sessions/session-table.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, listSessions as listStored } from '../../store/sessions/sessions.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import {
@@ -23,7 +23,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage } from '../forms/form-proto.ts';
 import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
-import { badParameter, pageRequestOf } from '../request-values.ts';
+import { askedName, badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { createAwaitSession } from './await-session.ts';
@@ -37,7 +37,6 @@ import {
   projectSession,
   readReply,
   savedAnswers,
-  sessionStatusOf,
 } from './session-access.ts';
 
 /** Opens sessions for people or agents to fill, and reads, awaits, lists, changes, cancels and submits them. */
@@ -74,7 +73,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       if (after !== undefined && after?.formId !== request.formId) {
         throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
       }
-      const status = statusFilterOf(request.status);
+      const status = askedName(SessionStatus, request.status, 'status');
       const { items, nextCursor } = await listStored(context.database, request.formId, {
         ...(status !== undefined && { status }),
         ...(after !== undefined && { after }),
@@ -140,13 +139,4 @@ function channelOf(channel: AnswerChannel): 'api' | 'mcp_user' {
   if (channel === AnswerChannel.MCP_USER) return 'mcp_user';
   if (channel === AnswerChannel.UNSPECIFIED || channel === AnswerChannel.API) return 'api';
   throw badParameter('answered_by', 'invalid_enum_value', 'Expected API or MCP_USER');
-}
-
-/** The status that a list is asked for; undefined: all. Throws for one that this version does not know. */
-function statusFilterOf(status: SessionStatus): Session['status'] | undefined {
-  if (status === SessionStatus.UNSPECIFIED) return undefined;
-  const known = sessionStatuses.find((name) => sessionStatusOf[name] === status);
-  if (known === undefined)
-    throw badParameter('status', 'custom', `Expected one of ${sessionStatuses.join(', ')}`);
-  return known;
 }

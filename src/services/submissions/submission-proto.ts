@@ -11,6 +11,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
@@ -113,16 +114,13 @@ export function provenanceToMessage(provenance: Provenance): Record<string, Answ
 
 function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin {
   const answerTime = timestampFromMs(Date.parse(at));
-  return create(AnswerOriginSchema, { by: channels[by], answerTime, keyId, verified: verified === true });
+  return create(AnswerOriginSchema, {
+    by: enumValue(AnswerChannel, by),
+    answerTime,
+    keyId,
+    verified: verified === true,
+  });
 }
-
-const channels: Record<Origin['by'], AnswerChannel> = {
-  human: AnswerChannel.HUMAN,
-  api: AnswerChannel.API,
-  prefill: AnswerChannel.PREFILL,
-  default: AnswerChannel.DEFAULT,
-  mcp_user: AnswerChannel.MCP_USER,
-};
 
 function provenanceOf({ provenance, answers, createdAt }: SubmissionRow): Provenance {
   return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());

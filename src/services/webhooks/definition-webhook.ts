@@ -2,7 +2,6 @@ import type { Delivery } from '../../domain/definition/definition.ts';
 import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
-import type { SecretBox } from '../../domain/secrets/secret-key.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import {
@@ -11,6 +10,7 @@ import {
   updateWebhook,
   type Webhook,
 } from '../../store/webhooks/webhooks.ts';
+import type { ServiceContext } from '../context.ts';
 import { insertWithinLimits } from './webhook-request.ts';
 
 /**
@@ -21,8 +21,11 @@ import { insertWithinLimits } from './webhook-request.ts';
  * the one that came with the definition. Throws `INVALID_ARGUMENT` at the definition's URL if there are too many
  * webhooks for one more.
  */
-export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryChange): Promise<string> {
-  const { form, delivery, secret, secrets, maxWebhooks, at } = change;
+export async function syncDefinitionWebhook(
+  tx: Transaction,
+  { secrets, settings: { maxWebhooks } }: Pick<ServiceContext, 'secrets' | 'settings'>,
+  { form, delivery, secret, at }: DeliveryChange,
+): Promise<string> {
   const webhook = await findDefinitionWebhook(tx, form.id);
   if (delivery.type === 'email') {
     if (webhook?.active) await turnOff(tx, webhook, at);
@@ -102,7 +105,5 @@ export type DeliveryChange = {
   form: Form;
   delivery: Delivery;
   secret: string | undefined;
-  secrets: SecretBox;
-  maxWebhooks: number;
   at: Date;
 };

@@ -1,11 +1,11 @@
 import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type {
+import {
   DeliveryStatus,
-  ReplayDeliveriesRequest,
-  TestWebhookRequest,
-  WebhooksService,
+  type ReplayDeliveriesRequest,
+  type TestWebhookRequest,
+  type WebhooksService,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { sampleAnswers } from '../../domain/answers/json-schema.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
@@ -30,8 +30,8 @@ import type { About } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, projectForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
-import { badParameter, pageRequestOf, requireFound } from '../request-values.ts';
-import { deliveryToMessage, statusFilterOf } from './webhook-proto.ts';
+import { askedName, badParameter, pageRequestOf, requireFound } from '../request-values.ts';
+import { deliveryToMessage } from './webhook-proto.ts';
 import { aboutWebhook, projectWebhook } from './webhook-request.ts';
 
 /** The RPCs that show the log of deliveries, send them again, and send one for a test. */
@@ -91,7 +91,7 @@ async function logPage(
   request: LogRequest,
 ) {
   const page = pageRequestOf(request, 'dlv');
-  const status = statusFilterOf(request.status);
+  const status = askedName(DeliveryStatus, request.status, 'status');
   const filter = { ...of, ...(status !== undefined && { status }) };
   const { items, nextCursor } = await listDeliveries(database, filter, page);
   return { deliveries: items.map(deliveryToMessage), nextPageToken: nextCursor ?? '' };

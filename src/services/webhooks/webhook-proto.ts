@@ -24,9 +24,10 @@ import {
   type WebhookSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
-import { mailKindOf } from '../../domain/delivery/mails.ts';
+import type { MailKind as MailKindName } from '../../domain/delivery/mails.ts';
 import { publicKeyOf, secretFormatOf } from '../../domain/delivery/signature.ts';
 import { headersIn } from '../../domain/delivery/webhook-headers.ts';
+import { enumValue } from '../../domain/enums.ts';
 import type { SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
 import {
   eventTypeOf,
@@ -36,10 +37,9 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
+import type { Attempt, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter } from '../request-values.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */
@@ -69,7 +69,7 @@ export function webhookToMessage(
 
 /** What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same. */
 function formatOf(secret: string | undefined): SecretFormat {
-  return secret === undefined ? SecretFormat.UNSPECIFIED : secretFormats[secretFormatOf(secret)];
+  return enumValue(SecretFormat, secret === undefined ? undefined : secretFormatOf(secret));
 }
 
 function namesIn(headers: string | undefined): string[] {
@@ -79,8 +79,6 @@ function namesIn(headers: string | undefined): string[] {
 function publicKeyIn(signingKey: string | undefined): string {
   return signingKey === undefined ? '' : publicKeyOf(signingKey);
 }
-
-const secretFormats = { whsec: SecretFormat.WHSEC, raw: SecretFormat.RAW } as const;
 
 function filterToMessage({
   source,
@@ -103,13 +101,13 @@ export function deliveryToMessage({
   const { createdAt, lastAttemptAt, dueAt, deliveredAt, responseStatus, error } = delivery;
   return {
     id,
-    channel: channel === 'webhook' ? DeliveryChannel.WEBHOOK : DeliveryChannel.MAIL,
+    channel: enumValue(DeliveryChannel, channel),
     webhookId: kind === 'session.ended' ? '' : (webhookId ?? ''),
     address: channel === 'mail' ? receiver : '',
     eventId: eventId ?? '',
     eventType: channel === 'webhook' ? eventTypeOf(kind) : EventType.UNSPECIFIED,
-    mailKind: channel === 'mail' ? mailKindOf(kind) : MailKind.UNSPECIFIED,
-    status: deliveryStatuses[status],
+    mailKind: enumValue(MailKind, channel === 'mail' ? (kind as MailKindName) : undefined),
+    status: enumValue(DeliveryStatus, status),
     attemptCount,
     createTime: timestampFromDate(createdAt),
     ...(lastAttemptAt !== null && { lastAttemptTime: timestampFromDate(lastAttemptAt) }),
@@ -126,7 +124,7 @@ function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSche
   return {
     id,
     number,
-    status: deliveryStatuses[status],
+    status: enumValue(DeliveryStatus, status),
     ...(responseStatus !== null && { responseStatus }),
     error: error ?? '',
     duration: durationFromMs(durationMs),
@@ -139,21 +137,6 @@ function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSche
 export function eventName(event: WebhookEvent): RegistrableEvent | undefined {
   return registrableNames.find((name) => registrableEvents[name] === event);
 }
-
-/** The stored status that a list is asked for; undefined: all. Throws for one that this version does not know. */
-export function statusFilterOf(status: DeliveryStatus): Delivery['status'] | undefined {
-  if (status === DeliveryStatus.UNSPECIFIED) return undefined;
-  const known = ['pending', 'delivered', 'failed'] as const;
-  const name = known.find((known) => deliveryStatuses[known] === status);
-  if (name === undefined) throw badParameter('status', 'custom', `Expected one of ${known.join(', ')}`);
-  return name;
-}
-
-const deliveryStatuses: Record<Delivery['status'], DeliveryStatus> = {
-  pending: DeliveryStatus.PENDING,
-  delivered: DeliveryStatus.DELIVERED,
-  failed: DeliveryStatus.FAILED,
-};
 
 /**
  * The data in the body of an event's deliveries as a message. `body` is what `sentBody` returns; of a type that

@@ -109,7 +109,7 @@ export function toSession(row: Row): Session {
   return { ...stored.map(row), readAt, status };
 }
 
-export const sessionStatuses = ['open', 'submitted', 'declined', 'expired', 'cancelled'] as const;
+const sessionStatuses = ['open', 'submitted', 'declined', 'expired', 'cancelled'] as const;
 
 /** A session as it was at `readAt`, by the database's clock. */
 export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
