@@ -5,6 +5,8 @@ import { renderField } from '../../src/pages/form/fields.ts';
 import { chooseLanguage } from '../../src/text/words.ts';
 import { everyType } from './every-type.ts';
 
+const options = [{ label: 'שלום', value: 'hello' }];
+
 describe('a field that holds nothing', () => {
   it('is rendered once for all who read its language', () => {
     const field = aField({ type: 'date', min: '2026-12-01' });
@@ -19,6 +21,20 @@ describe('a field that holds nothing', () => {
     expect(renderField({ ...field, label: 'Other' }, aView({ language: chooseLanguage('de') }))).not.toBe(
       ofForm,
     );
+  });
+
+  it.each<Partial<Field>>([
+    { type: 'select', options },
+    { type: 'radio', options },
+    { type: 'ranking', options },
+    { type: 'matrix', options, rows: [{ label: 'דואר', value: 'mail' }] },
+    { type: 'scale', minLabel: 'שלום', maxLabel: 'דואר' },
+  ])('has its author’s texts run as they begin where the form has no language, as $type', (given) => {
+    const { text } = renderField(aField(given), aView({ language: chooseLanguage('', 'en') }));
+    const shown = [...text.matchAll(/<(\w+[^>]*)>(?:שלום|דואר)/g)].map(([, tag = '']) => tag);
+
+    expect(shown.length).toBeGreaterThan(0);
+    expect(shown.filter((tag) => !tag.includes(' dir="auto"'))).toEqual([]);
   });
 
   it.each(fieldsOfEveryType())('looks as if it were rendered anew, of the type $type', (field) => {

@@ -4,7 +4,7 @@ import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { address } from './address.ts';
 import { choices, otherInput, otherOf } from './choices.ts';
-import { type ControlView, common, described, identity } from './control-view.ts';
+import { type ControlView, common, described, identity, ownDir } from './control-view.ts';
 import { files } from './files.ts';
 import { line } from './line.ts';
 import { matrix } from './matrix.ts';
@@ -61,7 +61,8 @@ function select(field: Field, view: ControlView): Html {
   const { words } = view.language;
   const last = view.texts.at(-1) ?? '';
   return html`<select${common(field, view)}><option value="">${placeholder ?? words.choose}</option>${options.map(
-    ({ label, value }) => html`<option${attributes({ value, selected: value === last })}>${label}</option>`,
+    ({ label, value }) =>
+      html`<option${attributes({ value, selected: value === last })}${ownDir(view.language)}>${label}</option>`,
   )}${
     allowOther &&
     html`<option${attributes({ value: '', 'data-other': true, selected: otherOf(view) !== '' })}>${words.other}</option>`

@@ -1,12 +1,13 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { attributes, Html, html } from '../../../domain/text/html.ts';
 import { fill } from '../../../text/words.ts';
-import { type ControlView, identity } from './control-view.ts';
+import { type ControlView, identity, ownDir } from './control-view.ts';
 
 /** Radio buttons in one row, from the least point to the greatest, as stars or numbers, with words below both ends. */
 export function points(field: Field, view: ControlView): Html {
   const { words } = view.language;
   const { minLabel, maxLabel } = field;
+  const dir = ownDir(view.language);
   const stars = field.icon === 'star';
   const [min, max] = [Number(field.min ?? 1), Number(field.max ?? 5)];
   const each = Array.from({ length: max - min + 1 }, (_, index) => min + index);
@@ -30,7 +31,7 @@ export function points(field: Field, view: ControlView): Html {
   })}</div>
 ${
   (minLabel !== undefined || maxLabel !== undefined) &&
-  html`<p class="ends" aria-hidden="true"><span>${minLabel}</span><span>${maxLabel}</span></p>`
+  html`<p class="ends" aria-hidden="true"><span${dir}>${minLabel}</span><span${dir}>${maxLabel}</span></p>`
 }`;
 }
 

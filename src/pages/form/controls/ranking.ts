@@ -1,7 +1,7 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { fill } from '../../../text/words.ts';
-import type { ControlView } from './control-view.ts';
+import { type ControlView, ownDir } from './control-view.ts';
 
 /**
  * The options in their order, with buttons that move each up and down. Without script a button posts the page, which
@@ -37,7 +37,7 @@ export function ranking(field: Field, view: ControlView): Html {
         'data-name': id,
         value,
         disabled: !view.visible,
-      })}><span class="grip" aria-hidden="true"></span><span class="option">${label}</span>${button(-1, words.moveUp, '↑')}${button(1, words.moveDown, '↓')}</li>
+      })}><span class="grip" aria-hidden="true"></span><span class="option"${ownDir(view.language)}>${label}</span>${button(-1, words.moveUp, '↑')}${button(1, words.moveDown, '↓')}</li>
 `;
     },
   )}</ol>`;
