@@ -276,6 +276,24 @@ describe.concurrent('npm run cli -- listen', () => {
     expect(cli.output()).toContain(words);
   });
 
+  it.each([
+    [['admin', 'backup', '--help'], ['admin backup '], ['admin needs', 'admin backup writes']],
+    [['forms', 'plan', 'a-folder', '-h'], ['forms plan '], ['forms keeps']],
+    [
+      ['admin', 'keys', '--help'],
+      ['admin keys create ', 'admin keys list ', 'admin keys revoke '],
+      ['admin needs', 'admin keys makes'],
+    ],
+  ])('explains the commands of %j and no others', async (args, usages, explanations) => {
+    const cli = spawnCli(args, 'a key');
+
+    expect(await cli.ended).toBe(0);
+    const [usage = '', ...texts] = cli.output().split(/\n\n(?! )/);
+    const lines = usage.split('\n').map((line) => line.replace(/^.*npm run cli -- /, ''));
+    expect(lines).toEqual(usages.map((start) => expect.stringMatching(`^${start}`)));
+    expect(texts).toEqual(explanations.map((start) => expect.stringMatching(`^${start}`)));
+  });
+
   it('says so when the service refuses the key', async () => {
     await using service = await startService();
 
