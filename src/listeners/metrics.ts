@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { MAX_METRICS_CONNECTIONS } from '../admission/bounds.ts';
+import { hasCode } from '../domain/errors/system-errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
@@ -24,7 +25,8 @@ export async function serveMetrics(options: MetricsServerOptions): Promise<Metri
   try {
     await once(server, 'listening');
   } catch (error) {
-    log.warn({ err: error, host, port }, "METRICS_PORT can't be used; the service goes on without metrics.");
+    const why = hasCode(error, 'EADDRINUSE') ? 'it is in use' : String(error);
+    log.warn(`METRICS_PORT can't be used at ${host}:${port}: ${why}. The service goes on without metrics.`);
     return undefined;
   }
   return {
