@@ -413,9 +413,9 @@ const table = z.object({
   ),
   logFormat: setting(
     'LOG_FORMAT',
-    '`json`, or `pretty` for people to read',
-    'json',
-    z.enum(['json', 'pretty'], { error: 'expected json or pretty' }),
+    '`json`, `pretty` for people to read, or `auto`: `pretty` in a terminal, else `json`',
+    'auto',
+    z.enum(['auto', 'json', 'pretty'], { error: 'expected auto, json or pretty' }),
   ),
   accessLog: setting(
     'ACCESS_LOG',

@@ -35,9 +35,11 @@ async function withPort(given: Config): Promise<Config> {
 }
 
 async function logDestination({ logFormat }: Config): Promise<DestinationStream> {
-  if (logFormat === 'json') return pino.destination({ dest: 2, sync: false });
-  const { default: pretty } = await import('pino-pretty');
-  return pretty({ destination: 2, colorize: process.stderr.isTTY === true });
+  const isTerminal = process.stderr.isTTY === true;
+  if (logFormat === 'json' || (logFormat === 'auto' && !isTerminal))
+    return pino.destination({ dest: 2, sync: false });
+  const { readableLog } = await import('./telemetry/readable-log.ts');
+  return readableLog((text) => process.stderr.write(text), isTerminal);
 }
 
 async function start(): Promise<App> {
@@ -123,8 +125,10 @@ function welcome(running: App, options: Config): string {
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);
   // A shell fills in $KEY where the key is needed but was shown by an earlier start.
   const key = running.firstKey ?? (allowPublicCreate ? undefined : `'"$KEY"'`);
-  const command = firstCommand(running.url, key);
-  return `\nHeadless form service\n\n${lines.join('')}\nMake a form:\n\n${command}\n\n`;
+  const next = `URL=${running.url}
+ACTIVATE=$(${firstCommand('$URL', key).replace('curl', 'curl -s')} | grep -o '/api/forms/[^"]*/activate[^"]*')
+echo "$URL$ACTIVATE"`;
+  return `\nHeadless form service\n\n${lines.join('')}\nMake a form. Paste this, and open the link that it prints:\n\n${next}\n\n`;
 }
 
 /** A URL without its password and query. */

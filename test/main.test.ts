@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
@@ -28,6 +30,8 @@ describe('npm start', () => {
       headers: key,
       body: definition,
     });
+    const pasted = await promisify(execFile)('sh', ['-c', output.slice(output.indexOf('URL='))]);
+    const activation = await fetch(pasted.stdout.trim().replace('localhost', '127.0.0.1'));
     const stopped = await first.stop();
     await using second = spawnService(env);
     const again = await second.started();
@@ -37,14 +41,15 @@ describe('npm start', () => {
     expect(output).toContain(`http://localhost:${env.GRPC_PORT}`);
     expect(output).toContain(join(folder.path, 'data', 'mail'));
     expect(output).toMatch(/Start here +http/);
-    expect(output.trimEnd().split('\n').at(-1)).toMatch(
-      new RegExp(`^curl http://localhost:${env.PORT}/api/forms/create .*Bearer ${firstKey}`),
+    expect(pasted.stdout).toMatch(
+      new RegExp(`^http://localhost:${env.PORT}/api/forms/form_\\w+/activate\\?token=\\S+\\n$`),
     );
+    expect(activation.status).toBe(200);
     expect(created.status).toBe(201);
     expect(statSync(join(folder.path, 'data', 'secret.key')).mode & 0o777).toBe(0o600);
     expect(stopped).toMatchObject({ code: 0, errors: '' });
     expect(again.firstKey).toBeUndefined();
-    expect(await forms.json()).toMatchObject({ forms: [{ name: 'Contact' }] });
+    expect(await forms.json()).toMatchObject({ forms: [{ name: 'Contact' }, { name: 'Contact' }] });
   });
 
   it('begins links with the port that it found, where PORT is 0', async () => {
@@ -147,7 +152,7 @@ describe('npm start', () => {
 
 describe('npm start --', () => {
   it.concurrent('answers --help with every setting and its default', async () => {
-    await using service = spawnService({}, ['--help']);
+    await using service = spawnService({}, { args: ['--help'] });
 
     const { code, output, errors } = await service.ended;
 
@@ -158,7 +163,7 @@ describe('npm start --', () => {
   });
 
   it.concurrent('answers --version with the version alone', async () => {
-    await using service = spawnService({}, ['--version']);
+    await using service = spawnService({}, { args: ['--version'] });
 
     expect(await service.ended).toMatchObject({ code: 0, output: `${manifest.version}\n`, errors: '' });
   });
@@ -167,7 +172,7 @@ describe('npm start --', () => {
     [['--port=80'], 'Unknown argument: --port=80. Settings are environment variables: did you mean PORT?\n'],
     [['serve', '--help'], 'Unknown argument: serve --help.\n'],
   ])('refuses %j', async (args, line) => {
-    await using service = spawnService({}, args);
+    await using service = spawnService({}, { args });
 
     const { code, output, errors } = await service.ended;
 

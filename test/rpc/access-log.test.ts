@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { stripVTControlCharacters } from 'node:util';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
@@ -192,26 +193,35 @@ describe('settings of the log', () => {
     expect(quiet.logged.filter((line) => line.includes('"msg":"request"'))).toEqual([]);
   });
 
-  it('make it readable with LOG_FORMAT=pretty', async () => {
+  it.each([
+    ['with LOG_FORMAT=pretty', { LOG_FORMAT: 'pretty' }],
+    ['in a terminal', {}],
+  ])('make it readable %s', async (where, settings) => {
     using folder = temporaryFolder();
     await givenEmbeddedDatabase(`${folder.path}/database`);
     const port = await freePort();
-    await using pretty = spawnService({
+    const env = {
       PORT: String(port),
       GRPC_PORT: String(await freePort()),
       DATA_DIR: folder.path,
       LOG_LEVEL: 'info',
-      LOG_FORMAT: 'pretty',
-    });
-    await pretty.started();
-    await fetch(`http://127.0.0.1:${port}/openapi.json`, { headers: { 'x-request-id': 'pretty-1' } });
+      ...settings,
+    };
+    await using readable = spawnService(env, { inTerminal: where === 'in a terminal' });
+    await readable.started();
+    const session = `http://127.0.0.1:${port}/v1/sessions/sess_secret`;
+    await fetch(session, { headers: { 'x-request-id': 'pretty-1' } });
+    await fetch(`http://127.0.0.1:${port}/nowhere/secret`);
 
-    const { code, errors } = await pretty.stop();
+    const { code, output, errors } = await readable.stop('SIGINT');
+    const said = stripVTControlCharacters(output + errors).replaceAll('\r', '');
 
     expect(code).toBe(0);
-    expect(errors).toMatch(/^\[[\d:.]+\] INFO: request$/m);
-    expect(errors).toMatch(/^ +requestId: "pretty-1"$/m);
-    expect(errors).toMatch(/INFO: Stopping;/);
+    expect(said).toMatch(/^\d\d:\d\d:\d\d GET \/v1\/sessions\/:id 401 \d+ ms missing_key$/m);
+    expect(said).toMatch(/^\d\d:\d\d:\d\d GET \(no route\) 404 \d+ ms not_found$/m);
+    expect(said).toMatch(/^\d\d:\d\d:\d\d key\.created key_\w+ by service$/m);
+    expect(said).toMatch(/^(?:\^C)?\[\d\d:\d\d:\d\d\] INFO: Stopping;/m);
+    expect(said).not.toMatch(/secret|"msg"|pretty-1/);
   });
 });
 

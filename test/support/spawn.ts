@@ -8,17 +8,21 @@ import { join } from 'node:path';
 
 /**
  * Runs `src/main.ts` as a process of its own, as `npm start` does, with these variables and no
- * others of the service; that of another working tree, if one is given. Waits for nothing: see `started` and `ended`.
+ * others of the service; that of another working tree, if one is given. With `inTerminal` its output is a terminal's,
+ * all of it in `output`. Waits for nothing: see `started` and `ended`.
  */
 export function spawnService(
   env: Record<string, string>,
-  args: string[] = [],
-  folder = join(import.meta.dirname, '../..'),
+  { args = [], folder = join(import.meta.dirname, '../..'), inTerminal = false }: SpawnOptions = {},
 ): SpawnedService {
-  const child = spawn(process.execPath, ['--max-semi-space-size=16', 'src/main.ts', ...args], {
+  const command = [process.execPath, '--max-semi-space-size=16', 'src/main.ts', ...args];
+  const [program = '', ...words] = inTerminal
+    ? ['script', '-qec', `exec ${command.join(' ')}`, '/dev/null']
+    : command;
+  const child = spawn(program, words, {
     cwd: folder,
     env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let output = '';
   let errors = '';
@@ -37,7 +41,9 @@ export function spawnService(
       return { output, firstKey: /hfs_\w+/.exec(output)?.[0] };
     },
     async stop(signal = 'SIGTERM') {
-      child.kill(signal);
+      // In a terminal, Ctrl+C.
+      if (inTerminal) child.stdin.write('\u0003');
+      else child.kill(signal);
       return ended;
     },
     async [Symbol.asyncDispose]() {
@@ -78,6 +84,8 @@ export function temporaryFolder(): Disposable & { path: string } {
   const path = mkdtempSync(join(tmpdir(), 'forms-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
+
+type SpawnOptions = { args?: string[]; folder?: string; inTerminal?: boolean };
 
 export type SpawnedService = AsyncDisposable & {
   child: ChildProcess;

@@ -57,8 +57,7 @@ const service = opened.use(
       WEBHOOK_ALLOW_PRIVATE: 'true',
       WEBHOOK_RETRY_SCHEDULE: '0,60',
     },
-    [],
-    folder,
+    { folder },
   ),
 );
 await service.started();
