@@ -29,11 +29,12 @@ export function readConfig(env: Environment): Config {
       parsed.error.issues.map(({ path, message }) => `${nameOf.get(path[0])}: ${message}`),
     );
   }
-  const { host, requireApiKey, port, ...rest } = parsed.data;
+  const { host, requireApiKey, port, databaseUrl, ...rest } = parsed.data;
   const scheme = rest.tlsCert === undefined ? 'http' : 'https';
   const baseUrl = rest.baseUrl ?? `${scheme}://localhost:${port}`;
   return {
     ...rest,
+    databaseUrl: databaseUrl && inSchema(databaseUrl, rest.databaseSchema),
     port,
     requireApiKey,
     host: host ?? (requireApiKey ? '0.0.0.0' : '127.0.0.1'),
@@ -41,6 +42,19 @@ export function readConfig(env: Environment): Config {
     hostedUrl: rest.hostedUrl ?? baseUrl,
     oauthAudience: rest.oauthAudience ?? `${baseUrl}/mcp`,
   };
+}
+
+/** A URL by which each connection finds the tables in a schema, that of other programs too. */
+function inSchema(databaseUrl: string, schema: string | undefined): string {
+  if (schema === undefined) return databaseUrl;
+  const url = new URL(databaseUrl);
+  const given = url.searchParams.get('options');
+  const query = url.searchParams;
+  query.delete('options');
+  const options = encodeURIComponent(`${given === null ? '' : `${given} `}-c search_path=${schema}`);
+  // As a space, libpq reads no plus sign.
+  url.search = [query.toString(), `options=${options}`].filter((part) => part !== '').join('&');
+  return url.href;
 }
 
 function textOf(env: Environment, variable: string): string | undefined {
@@ -162,6 +176,14 @@ const table = z.object({
     '`postgres://…`; unset: the embedded database in `DATA_DIR`',
     '',
     urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
+  ),
+  databaseSchema: optional(
+    'DATABASE_SCHEMA',
+    'the schema of that database which has the tables, and has to exist; unset: what the server says (`search_path`)',
+    '',
+    z
+      .string()
+      .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'expected the name of a schema: lower-case letters, digits and _'),
   ),
   startWaitSeconds: setting(
     'START_WAIT',
@@ -427,6 +449,11 @@ const table = z.object({
 
 /** Rules for several settings: each is checked where those in `reads` can be read, whatever the others. */
 const rules: Rule[] = [
+  {
+    reads: ['databaseSchema', 'databaseUrl'],
+    message: 'needs DATABASE_URL: the embedded database has one schema',
+    holds: ({ databaseSchema, databaseUrl }) => databaseSchema === undefined || databaseUrl !== undefined,
+  },
   {
     reads: ['workers', 'databaseUrl'],
     message: 'more than 1 needs DATABASE_URL: the embedded database belongs to one process',

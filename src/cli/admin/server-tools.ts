@@ -24,7 +24,7 @@ export async function dumpServer(
   try {
     await run(
       'pg_dump',
-      ['--format=custom', '--no-owner', `--file=${file}`, `--dbname=${server.url}`],
+      ['--format=custom', '--no-owner', ...server.only, `--file=${file}`, `--dbname=${server.url}`],
       server,
     );
   } finally {
@@ -40,7 +40,7 @@ export async function dumpServer(
 export async function restoreDump(server: Server, file: string): Promise<void> {
   await run(
     'pg_restore',
-    ['--no-owner', '--exit-on-error', '--single-transaction', `--dbname=${server.url}`, file],
+    ['--no-owner', '--exit-on-error', '--single-transaction', ...server.only, `--dbname=${server.url}`, file],
     server,
   );
 }
@@ -86,7 +86,12 @@ export function serverAt(databaseUrl: string, env: NodeJS.ProcessEnv): Server {
   const url = new URL(databaseUrl);
   const password = decodeURIComponent(url.password);
   url.password = '';
-  return { url: url.href, env: { ...env, ...(password !== '' && { PGPASSWORD: password }) } };
+  const [, schema] = /search_path=(\w+)/.exec(url.searchParams.get('options') ?? '') ?? [];
+  return {
+    url: url.href,
+    env: { ...env, ...(password !== '' && { PGPASSWORD: password }) },
+    only: schema === undefined ? [] : [`--schema=${schema}`],
+  };
 }
 
 async function requireVersion(program: string, version: number, { env }: Server): Promise<void> {
@@ -155,4 +160,9 @@ const PROGRESS_MS = 1_000;
 const MAX_WORDS = 2_000;
 
 /** `url` is without the password, which is in `env`. */
-export type Server = { url: string; env: NodeJS.ProcessEnv };
+export type Server = {
+  /** Arguments that name the one schema that is meant, if there is one. */
+  only: string[];
+  url: string;
+  env: NodeJS.ProcessEnv;
+};

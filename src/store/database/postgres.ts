@@ -79,9 +79,13 @@ async function reach(
   const giveUpAt = performance.now() + waitMs;
   for (let nextLineAt = performance.now(); ; ) {
     try {
-      await connections.query('select 1', []);
-      return;
+      const [row] = await connections.query('select current_schema() as schema', []);
+      if (row?.schema !== null) return;
+      throw new StartError(
+        `The database at ${placeOf(databaseUrl)} lacks the schema: create it, or set DATABASE_SCHEMA.`,
+      );
     } catch (error) {
+      if (error instanceof StartError) throw error;
       const reason = error instanceof Error && error.message !== '' ? error.message : 'nobody answers';
       const problem = `The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`;
       const leftMs = giveUpAt - performance.now();
@@ -115,9 +119,12 @@ async function migrateServer(
   { dbName, log, migrations }: MigrationOptions,
 ): Promise<void> {
   const connections = createConnections({ ...config, max: 2 });
+  const [row] = await connections.query('select current_schema() as schema', []);
   const orm = await MikroORM.init(
     defineConfig({
       ...ormOptions,
+      // It looks for the table of migrations in this one alone.
+      schema: String(row?.schema),
       migrations: { ...ormOptions.migrations, ...(migrations && { migrationsList: migrations }) },
       dbName,
       entities: [],
