@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const report = process.env.TEST_REPORT;
 
 /** What takes minutes has a folder and a script of its own, `npm run test:abuse` and so on, beside `npm test`. */
-const slow = ['abuse', 'clients', 'failover', 'fuzz', 'kills'];
+const slow = ['abuse', 'citus', 'clients', 'failover', 'fuzz', 'kills'];
 
 export default defineConfig(({ mode }) => ({
   test: {

@@ -26,8 +26,8 @@ export const subtractKeylessBytes = countedBytes('removed', '0', '-sum(keyless_b
 
 function countedBytes(rows: string, slot: string, bytes: string): string {
   return `
-  insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-  select form_id, ${slot}, project_id, ${bytes} from ${rows} where keyless_bytes is not null
+  insert into form_counters as c (form_id, slot, accepted, spam, project_id, keyless_bytes)
+  select form_id, ${slot}, 0, 0, project_id, ${bytes} from ${rows} where keyless_bytes is not null
   group by form_id, project_id order by form_id
   on conflict (form_id, slot) do update
     set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`;

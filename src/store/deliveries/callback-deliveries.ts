@@ -78,17 +78,19 @@ export const callingBack = `called as (
   insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at)
   select event_id, project_id, form_id, 'session.ended', submission_id, session_id, body, created_at, now() from ended
 ), origins as (
-  insert into webhooks (id, project_id, form_id, url, events, secret, keyless, from_definition, active, created_at)
-  select distinct ${receiver}, project_id, '${CALLBACKS}', callback->>'origin', '{}'::text[], '', false, false, true, now()
+  insert into webhooks (id, project_id, form_id, url, events, secret, keyless, from_definition, active,
+    failures_before_success, created_at, failures_in_row, sends_traceparent, announced_failing)
+  select distinct ${receiver}, project_id, '${CALLBACKS}', callback->>'origin', '{}'::text[], '', false, false, true,
+    0, now(), 0, false, false
   from ended order by 1
   on conflict do nothing
 ), called_back as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-    due_at, created_at, queued_at, postponed, error)
+    attempt_count, step, due_at, created_at, queued_at, error, postponed)
   select 'dlv_' || substr(event_id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id,
-    event_id, receiver, project_id, 'webhook', 'session.ended', receiver, url,
+    event_id, receiver, project_id, 'webhook', 'session.ended', receiver, url, 0, 0,
     ${toMillisecond(`case when waits then ${postponedTo('open_until')} else now() + "delaySeconds" * interval '1 second' end`)},
-    created_at, now(), waits, case when waits then '${POSTPONED_ERROR}' end
+    created_at, now(), case when waits then '${POSTPONED_ERROR}' end, waits
   from (
     select e.*, w.open_until, p."delaySeconds",
       coalesce(w.open_until between now() and now() + p."totalSeconds" * interval '1 second', false) as waits

@@ -10,6 +10,9 @@ import { tenantOf } from './delivery-queue-table.ts';
  * mailbox.
  */
 export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMail[]): Promise<void> {
+  const [since] = mails.some(({ oncePerDay }) => oncePerDay !== undefined)
+    ? await db.select(`select now() - interval '24 hours' as since`)
+    : [];
   await db.execute(
     `with taken as (
        update events set fanned_out_at = now()
@@ -26,13 +29,13 @@ export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMa
        insert into autoresponses as a (form_id, address, sent_at)
        select "formId", "oncePerDay", now() from given where "oncePerDay" is not null
        on conflict (form_id, address) do update set sent_at = excluded.sent_at
-         where a.sent_at <= now() - interval '24 hours'
+         where a.sent_at <= $3
        returning form_id, address
      )
      ${insertGiven}
      where g."oncePerDay" is null
        or exists (select from answered where answered.form_id = g."formId" and answered.address = g."oncePerDay")`,
-    [eventIds, JSON.stringify(mails)],
+    [eventIds, JSON.stringify(mails), since?.since ?? null],
   );
 }
 

@@ -91,13 +91,13 @@ logged as (
     and not (f.attempt_count = 0 and f.result_error is not distinct from '${notSent.ended}')
 ),
 untried as materialized (
-  select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
+  select r.id, ${postponedTo('w.open_until')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
   where r.status = 'pending' and not r.tried and w.open_until > now()
 ),
 postponed as (
   update delivery_queue q set
     due_at = ${toMillisecond(
-      `case when u.id is null then now() + r.delay_ms * interval '1 millisecond' else ${postponedTo('u.open_until')} end`,
+      `case when u.id is null then now() + r.delay_ms * interval '1 millisecond' else u.due_at end`,
     )},
     postponed = q.postponed or u.id is not null,
     first_lease_until = null,
@@ -131,7 +131,8 @@ tried as (
 health as materialized (
   select tried.*, w.open_until as was_open_until,
     not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
-      and coalesce(w.open_until <= now(), true) as opens
+      and coalesce(w.open_until <= now(), true) as opens,
+    coalesce(w.failing_since <= now() - ${TOO_LONG}, false) as fails_too_long
   from tried join webhooks w on w.id = tried.webhook_id
 ),
 changed as (
@@ -153,7 +154,7 @@ changed as (
     or w.last_success_at < now() - interval '1 minute'
   )
   returning w.id, ${tenantOf('w.project_id', 'w.keyless')} as tenant,
-    w.active and not h.works and w.failing_since <= now() - ${TOO_LONG}
+    w.active and not h.works and h.fails_too_long
       and w.form_id is distinct from '${CALLBACKS}' as too_long,
     w.active and w.keyless and w.last_success_at is null
       and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
@@ -162,10 +163,11 @@ changed as (
     w.project_id, w.form_id, w.url, w.announced_failing, h.event_id, w.announced_by = h.event_id as is_announced
 ),
 announced as (
-  insert into events (id, project_id, form_id, type, body, created_at)
+  insert into events (id, project_id, form_id, type, body, created_at, fanned_out_at)
   select event_id, project_id, coalesce(form_id, ''),
     case when announced_failing then 'webhook.failing' else 'webhook.working' end,
-    json_build_object('webhookId', id, 'url', url)::text, now()
+    json_build_object('webhookId', id, 'url', url)::text, now(),
+    null::timestamptz
   from changed where is_announced
 )
 select id, tenant, too_long, never_worked, opened_until, closed from changed`;

@@ -105,11 +105,12 @@ export async function postponeDeliveries(
          order by due_at, id limit ${GROUP}
        ),
        movable as materialized (
-         select id, row_number() over (order by due_at, id) = 1 and $6 as is_first from seen where movable
+         select id, row_number() over (order by due_at, id) = 1 and $6 as is_first, ${postponedTo('$4::timestamptz')} as behind
+         from seen where movable
        ),
        moved as (
          update delivery_queue q set postponed = true, error = $7,
-           due_at = case when is_first then $4 else ${postponedTo('$4::timestamptz')} end
+           due_at = case when is_first then $4 else behind end
          from movable m
          where q.id = any(array(select id from movable)) and m.id = q.id and q.first_lease_until is null
            and (q.leased_until is null or q.leased_until <= now())

@@ -28,7 +28,7 @@ export async function confirmRecipient(
 ): Promise<void> {
   await db.execute(
     `insert into mail_recipients (form_id, address, created_at, confirmed_at) values ($1, $2, now(), now())
-     on conflict (form_id, address) do update set confirmed_at = coalesce(mail_recipients.confirmed_at, now())`,
+     on conflict (form_id, address) do update set confirmed_at = coalesce(mail_recipients.confirmed_at, excluded.confirmed_at)`,
     [formId, addressKey(address)],
   );
 }

@@ -48,8 +48,8 @@ export async function keepFile(tx: Transaction, uploadId: string): Promise<boole
 
 /** SQL that notes that the bytes of the uploads are to be removed that the same statement `removed`, by their column id. */
 export const noteFileRemovals = `
-  insert into removals (id, kind, subject, due_at)
-  select 'rmv_' || id, 'file', id, date_trunc('milliseconds', now()) from removed on conflict do nothing`;
+  insert into removals (id, kind, subject, due_at, attempts)
+  select 'rmv_' || id, 'file', id, date_trunc('milliseconds', now()), 0 from removed on conflict do nothing`;
 
 /**
  * Removes the bytes of up to `limit` uploads that are due, by `remove`, which may be called again for what is gone.

@@ -76,8 +76,10 @@ async function findStoredSession(
   idempotencyKey: string | undefined,
 ): Promise<Session | null> {
   const [row] = await db.execute(
-    `update sessions set request_fingerprint = request_fingerprint
-     where id = $1 or (form_id = $2 and idempotency_key = $3) returning ${sessionColumns}`,
+    `with written as (
+       update sessions set request_fingerprint = request_fingerprint
+       where id = $1 or (form_id = $2 and idempotency_key = $3) returning *
+     ) select ${sessionColumns} from written`,
     [sessionId, formId, idempotencyKey],
     { repeatable: true },
   );
@@ -198,9 +200,11 @@ export async function endLockedSession(
   declined?: { reason: string },
 ): Promise<Session> {
   const [row] = await tx.execute(
-    `update sessions set cancelled_at = now(), expiry_announced_at = now(),
-       declined_at = case when $2::text is not null then now() end, decline_reason = nullif($2, '')
-     where id = $1 returning ${sessionColumns}`,
+    `with ended as (
+       update sessions set cancelled_at = now(), expiry_announced_at = now(),
+         declined_at = case when $2::text is not null then now() end, decline_reason = nullif($2, '')
+       where id = $1 returning *
+     ) select ${sessionColumns} from ended`,
     [sessionId, declined?.reason],
   );
   return toSession(row ?? {});
@@ -219,11 +223,13 @@ export async function markSessionOpened(db: Queries, sessionId: string): Promise
  */
 export async function takeExpiredSessions(tx: Transaction, limit: number): Promise<Session[]> {
   const rows = await tx.execute(
-    `update sessions set expiry_announced_at = now() where id in (
-       select id from sessions
-       where expires_at <= now() and submitted_at is null and expiry_announced_at is null
-       order by expires_at limit $1 for update skip locked
-     ) returning ${sessionColumns}`,
+    `with taken as (
+       update sessions set expiry_announced_at = now() where id in (
+         select id from sessions
+         where expires_at <= now() and submitted_at is null and expiry_announced_at is null
+         order by expires_at limit $1 for update skip locked
+       ) returning *
+     ) select ${sessionColumns} from taken`,
     [limit],
   );
   return rows.map(toSession);

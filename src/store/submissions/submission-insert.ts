@@ -129,10 +129,10 @@ open_sessions as materialized (
   where id in (select unnest("uploadIds") from input) and submission_id is null
   order by id for update
 ),`)} stored as (
-  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, provenance, metadata,
-    status, idempotency_key, request_fingerprint, created_at${known(', respondent, respondent_key')})
-  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."provenance",
-    i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"${known(', i."respondent", i."respondentKey"')}
+  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
+    idempotency_key, request_fingerprint, created_at, provenance${known(', respondent, respondent_key')})
+  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."metadata",
+    i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt", i."provenance"${known(', i."respondent", i."respondentKey"')}
   from input i${only(` left join open_sessions s on s.id = i."sessionId"`)}
   where true${only(` and (i."sessionId" is null or s.id is not null)
     and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}${limited(`
@@ -167,10 +167,10 @@ claimed as (
   from input i join stored on stored.id = i."id"
   where uploads.id = any(i."uploadIds")
 ),`)} counted as (
-  insert into form_counters as c (form_id, slot, accepted, spam${counted(', project_id, keyless_bytes')})
+  insert into form_counters as c (form_id, slot, accepted, spam${counted(', project_id')}, keyless_bytes)
   select form_id, ${limits ? `case when form_id in (select form_id from locked) then ${LIMITED_SLOT} else $2::smallint end` : '$2::smallint'},
-    count(*) filter (where stored.status = 'accepted'), count(*) filter (where stored.status = 'spam')${counted(`,
-    min(i."projectId") filter (where i."keylessBytes" > 0), coalesce(sum(i."keylessBytes"), 0)`)}
+    count(*) filter (where stored.status = 'accepted'), count(*) filter (where stored.status = 'spam'),
+    ${keyless ? `min(i."projectId") filter (where i."keylessBytes" > 0), coalesce(sum(i."keylessBytes"), 0)` : '0'}
   from stored${counted(' join input i on i."id" = stored.id')} group by form_id order by form_id
   on conflict (form_id, slot) do update
     set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam${counted(`,

@@ -1,0 +1,149 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { parkEvent } from '../../src/store/deliveries/delivery-inserts.ts';
+import { releaseAbandoned } from '../../src/store/deliveries/delivery-queue-table.ts';
+import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
+import { resumeDeliveries } from '../../src/store/deliveries/pending-deliveries.ts';
+import { addRecipient } from '../../src/store/mail/mail-recipients.ts';
+import { closeProject } from '../../src/store/projects/projects.ts';
+import { removeDueFiles } from '../../src/store/removal/removals.ts';
+import { findRepeatedSession, takeExpiredSessions } from '../../src/store/sessions/sessions.ts';
+import { findOutcomes } from '../../src/store/submissions/explain-conflicts.ts';
+import { findRepeatedSubmission } from '../../src/store/submissions/submissions.ts';
+import { createServerDatabase } from '../support/database.ts';
+import { type Catalog, createStatementCheck } from '../support/distributed-sql.ts';
+import { fillTables } from '../support/filled-tables.ts';
+import { runOn } from '../support/postgres.ts';
+import { openRecordingProxy } from '../support/recording-proxy.ts';
+
+/* docs/scaling.md says what Citus is for. It is no dependency of the tests: what it refuses is known. */
+
+describe('what the service asks of its database', () => {
+  let check: (sql: string) => string[];
+  let statements: string[];
+
+  beforeAll(async () => {
+    await using database = await createServerDatabase();
+    check = await createStatementCheck(await catalogOf(database.databaseUrl));
+    statements = await recordStatements(database.databaseUrl);
+  }, 180_000);
+
+  it('has nothing that Citus refuses, or sends to a shard in other words', () => {
+    const faults = new Map(statements.map((sql) => [sql, check(sql)]));
+
+    expect([...faults].filter(([, found]) => found.length > 0)).toEqual([]);
+  });
+
+  it('was seen whole, but for deletions that call no function', () => {
+    const seen = statements.map(normalized);
+
+    const missing = changesInSource().filter((part) => !seen.some((sql) => sql.includes(part)));
+    const isPlain = (part: string) => part.startsWith('delete') && !/(random|timestamp)\(|insert/.test(part);
+    expect(
+      missing.filter((part) => !isPlain(part) && !PLAIN.some((known) => part.startsWith(known))),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['with a as (insert into keys (b, a) select 1, 2) select 1', 'insert into keys in a CTE: name (a, b, c)'],
+    ['insert into keys (b, a) select 1, 2', undefined],
+    ['with k as (insert into keys (a, b, c) values (1, 2, 3)) select 1', undefined],
+    [
+      'insert into keys (a) values (1) on conflict (a) do update set a = 2 where keys.b <= now()',
+      'now in ON CONFLICT',
+    ],
+    [
+      "insert into keys (a) values (1) on conflict (a) do update set b = $1 - interval '1 day'",
+      'timestamptz_pl_interval in ON CONFLICT',
+    ],
+    ['update keys set a = 1 returning b <= now()', 'now in RETURNING'],
+    ['update keys set a = random()', 'random in UpdateStmt'],
+    ['with r as (select random() as n) update keys set a = n from r', undefined],
+  ])('is judged as Citus does: %s', async (sql, fault) => {
+    const columns = ['a', 'b', 'c'].map((name) => ({ name, hasDefault: name === 'c' }));
+    const volatility = (name: string) =>
+      ({ now: 's', timestamptz_pl_interval: 's', random: 'v' })[name] ?? 'i';
+    const judge = await createStatementCheck({ columnsOf: () => columns, volatility });
+
+    expect(judge(sql)).toEqual(fault === undefined ? [] : [fault]);
+  });
+});
+
+/** They stand by themselves, return nothing and have no condition on a conflict. */
+const PLAIN = [
+  'insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url, due_at',
+  'insert into form_counters (form_id, slot) select unnest(',
+  'update forms f set question_due_at = ends.due_at',
+];
+
+const normalized = (sql: string) => sql.replaceAll(/\s+/g, ' ').trim();
+
+/** The beginnings of what changes rows, as the source has them up to the first part that is put in. */
+function changesInSource(): string[] {
+  const folder = join(import.meta.dirname, '../../src');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.ts') && !file.includes('migrations/'))
+    .flatMap((file) => [
+      ...readFileSync(join(folder, file), 'utf8').matchAll(
+        /(?<=[`'\s(])(insert into \w+|update \w+( \w+)? set|delete from \w+)[^`'$]*/g,
+      ),
+    ])
+    .map(([text]) => normalized(text));
+}
+
+async function recordStatements(databaseUrl: string): Promise<string[]> {
+  await using opened = new AsyncDisposableStack();
+  const proxy = opened.use(await openRecordingProxy(databaseUrl));
+  await fillTables(opened, proxy.databaseUrl);
+  await runRare(proxy.databaseUrl);
+  return [...new Set(proxy.statements)];
+}
+
+/** Runs the statements that rows have to be in rare states for, on no rows, and takes back what they did. */
+async function runRare(databaseUrl: string): Promise<void> {
+  const database = await openDatabase({ databaseUrl, log: console });
+  const [id, formId, projectId, email] = ['sub_none', 'form_none', 'prj_none', 'ada@example.com'];
+  const missed = { id, formId, idempotencyKey: null, sessionId: null, respondentKey: null };
+  const undo = new Error('Nothing is to stay');
+  const work = database.transaction(async (tx) => {
+    await parkEvent(tx, { id: 'dlv_none', eventId: 'evt_none', kind: 'owner', error: 'None' });
+    await replayDelivery(tx, { projectId, id: 'dlv_none' });
+    await resumeDeliveries(tx, 'wh_none');
+    await releaseAbandoned(tx, 1);
+    await addRecipient(tx, { formId, address: email, max: 3 });
+    await closeProject(tx, projectId);
+    await removeDueFiles(tx, async () => undefined, 1);
+    await findRepeatedSession(tx, formId, 'none');
+    await findRepeatedSubmission(tx, formId, 'none');
+    await takeExpiredSessions(tx, 1);
+    await findOutcomes(tx, [missed]);
+    throw undo;
+  });
+  await expect(work).rejects.toBe(undo);
+  await database.close();
+}
+
+async function catalogOf(databaseUrl: string): Promise<Catalog> {
+  const columns = await runOn(
+    databaseUrl,
+    `select attrelid::regclass::text as table, attname as name, atthasdef as default from pg_attribute
+     where attrelid in (select oid from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace)
+       and attnum > 0 and not attisdropped order by attrelid, attnum`,
+  );
+  const functions = await runOn(
+    databaseUrl,
+    `select proname as name, case when bool_or(provolatile = 'v') then 'v' when bool_or(provolatile = 's') then 's' else 'i' end as kind
+     from pg_proc group by proname`,
+  );
+  const kinds = new Map(functions.map(({ name, kind }) => [name, String(kind)]));
+  return {
+    columnsOf: (table) =>
+      columns
+        .filter((column) => column.table === table)
+        .map(({ name, default: hasDefault }) => ({ name: String(name), hasDefault: hasDefault === true })),
+    volatility: (name) => kinds.get(name) ?? 'i',
+  };
+}
