@@ -99,6 +99,20 @@ describe.each(engines)('traces on %s', (engine) => {
     expect(collector.spans.filter(({ traceId }) => traceId.startsWith('2af7'))).toEqual([]);
   });
 
+  it('say when a webhook begins to fail, and when it works again', async () => {
+    const form = await service.givenPublishedForm({
+      delivery: { type: 'webhook', url: `${receiver.url}/secret/path` },
+    });
+    failing = 10;
+    for (let sent = 0; sent < 5; sent += 1)
+      await service.post(`/api/forms/${form.id}/submissions`, { answers });
+
+    await until(() => collector.text().includes('webhook opened'));
+
+    expect(collector.spans.map(({ name }) => name)).toContain('webhook health');
+    expect(collector.text()).toContain(new URL(receiver.url).host);
+  });
+
   it('hold no answer, address, key, query, or path', async () => {
     await fetch(`${service.url}/un-known/path`);
     await until(() => collector.spans.some(({ name }) => name === 'GET'));

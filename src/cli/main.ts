@@ -21,6 +21,7 @@ const synopses = [
   'admin owners sign-out ADDRESS',
   'admin vacuum [--full]',
   'admin projects',
+  'admin webhooks failing',
   'admin backup [--without-secrets] FILE',
   'admin rotate-secrets --yes',
   'admin restore [--check] [--allow-missing-files] FILE',

@@ -12,6 +12,9 @@ export function createMetrics({ version, database }: BuildFacts) {
   const registers = [registry];
   // Every ten milliseconds, the default, keeps an idle process at six times the work.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
+  // Gauges named as counters. The metric of each type beside them says the same.
+  for (const what of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
 
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
     new Counter({ name, help, labelNames, registers });

@@ -60,6 +60,7 @@ export function openTracing({ endpoint, version, now, log }: TracingOptions): Tr
         traceparent: span.isRecording() ? traceparentOf(span.spanContext()) : undefined,
         setName: (text) => void span.updateName(text),
         setAttributes: (more) => void span.setAttributes(more),
+        addEvent: (text, more) => void span.addEvent(text, more),
         fail: (reason) => void span.setStatus({ code: SpanStatusCode.ERROR, message: reason }),
         end: () => span.end(),
       };

@@ -72,6 +72,8 @@ export type Span = {
   setName(name: string): void;
   /** What is undefined is left out. */
   setAttributes(attributes: Attributes): void;
+  /** Notes that something happened at this moment. */
+  addEvent(name: string, attributes: Attributes): void;
   /** Marks it as failed, with the reason. */
   fail(reason: string): void;
   end(): void;

@@ -83,6 +83,37 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(await admin(['owners', 'sign-out'], env)).toMatchObject({ code: 2 });
   });
 
+  it('name the webhooks that fail, with the host and the last error', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env } = installation;
+    const key = newApiKey();
+    await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: key, WEBHOOK_ALLOW_PRIVATE: 'true' });
+    await service.started();
+    const call = async (path: string, body: object) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const url = `http://127.0.0.1:${env.PORT}${path}`;
+      return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+    };
+    const receiver = `127.0.0.1:${await freePort()}`;
+    const { form } = (await call('/api/forms/create', {
+      name: 'Contact',
+      slug: 'contact',
+      fields: [{ id: 'email', type: 'email' }],
+      delivery: { type: 'webhook', url: `http://${receiver}/secret` },
+    })) as { form: { id: string; activate_url: string } };
+    await call(form.activate_url, { email: 'owner@example.com' });
+    await call(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
+
+    const { output } = await until(async () => {
+      const failing = await admin(['webhooks', 'failing'], env);
+      return failing.output.includes(receiver) && failing;
+    });
+
+    expect(output.split('\n')[0]).toMatch(/^ID +PROJECT +HOST +FAILING SINCE +TRIED AGAIN +LAST ERROR$/);
+    expect(output).toMatch(new RegExp(`^wh_\\w+ +default +${receiver} +\\d{4}-\\S+Z +- +\\S.*refused`, 'm'));
+    expect(output).not.toContain('secret');
+  });
+
   it('let whoever lost every key get in again, and erase a project while the service runs, and leave others', async () => {
     await using installation = await givenInstallation(engine);
     const { env, statusWith } = installation;

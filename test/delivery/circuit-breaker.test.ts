@@ -1,9 +1,10 @@
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { timeOf } from '../../src/store/database/columns.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { NO_CAPACITY, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
-import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
+import { findWebhook, listFailingWebhooks } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
@@ -64,6 +65,37 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
       openUntil: null,
       failuresInRow: 0,
     });
+  });
+
+  it('is in the log when it opens and when it closes, with the host, the error and since when', async () => {
+    await using database = await openTestDatabase(engine);
+    let works = false;
+    await using receiver = await startReceiver(
+      (_, response) => void response.writeHead(works ? 204 : 500).end(),
+    );
+    const form = await givenForm(database, deliveredByWebhook);
+    const { id: webhook } = await givenWebhook(database, form, { url: `${receiver.url}/secret` });
+    await givenSubmissions(database, form, answers(5));
+    const lines: Record<string, unknown>[] = [];
+    const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
+    const lineWith = (text: string) => lines.find(({ msg }) => String(msg).startsWith(text));
+    await using delivery = startDelivery(database, { log, settings: { schedule: [0, 600, 600] } });
+
+    const opened = await until(() => lineWith('A webhook fails'));
+    const failing = await listFailingWebhooks(database, { limit: 10 });
+    works = true;
+    await makeDue(database);
+    delivery.notify();
+    const closed = await until(() => lineWith('A webhook works again'));
+
+    const { host } = new URL(receiver.url);
+    const error = 'Answered 500.';
+    const failingSince = expect.stringMatching(/^\d{4}-.*Z$/);
+    expect(opened).toMatchObject({ level: 40, webhook, host, error, failingSince });
+    expect(failing.items).toMatchObject([{ id: webhook, host, error, disabledReason: null }]);
+    expect(closed).toMatchObject({ level: 30, webhook, host, failingSince: opened.failingSince });
+    expect(JSON.stringify([opened, closed])).not.toContain('secret');
+    expect((await listFailingWebhooks(database, { limit: 10 })).items).toEqual([]);
   });
 
   it('tries the receiver with one delivery, and postpones the others again when that fails', async () => {

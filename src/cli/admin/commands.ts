@@ -74,6 +74,26 @@ export async function listProjects(admin: Admin, { print }: Terminal): Promise<v
   printTable([['ID', 'CREATED', 'KEYS', 'FORMS', 'NAME'], ...rows], print);
 }
 
+/** Lists the webhooks that fail, or were turned off since they failed. */
+export async function listFailingWebhooks(admin: Admin, { print }: Terminal): Promise<void> {
+  const rows: string[][] = [];
+  for await (const { webhooks } of admin.listFailingWebhooks({})) {
+    for (const { id, project, host, failingSince, openUntil, disabledReason, error } of webhooks) {
+      const next = disabledReason === '' ? minute(openUntil) : 'off';
+      rows.push([id, project, host, minute(failingSince), next, [disabledReason, error].join(' ').trim()]);
+    }
+  }
+  printTable([['ID', 'PROJECT', 'HOST', 'FAILING SINCE', 'TRIED AGAIN', 'LAST ERROR'], ...rows], print);
+}
+
+function minute(time: Timestamp | undefined): string {
+  return time === undefined
+    ? '-'
+    : timestampDate(time)
+        .toISOString()
+        .replace(/:\d\d\.\d+Z$/, 'Z');
+}
+
 export function printTable(rows: string[][], print: (line: string) => void): void {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   for (const row of rows) {

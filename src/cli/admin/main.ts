@@ -6,7 +6,16 @@ import type { Admin } from '../../services/admin/admin.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { type Commands, RefusedError, readCommand, type Terminal, UsageError } from '../terminal.ts';
 import { backUp } from './backup.ts';
-import { createKey, erase, listKeys, listProjects, revokeKey, signOutOwner, vacuum } from './commands.ts';
+import {
+  createKey,
+  erase,
+  listFailingWebhooks,
+  listKeys,
+  listProjects,
+  revokeKey,
+  signOutOwner,
+  vacuum,
+} from './commands.ts';
 import { examine } from './doctor/doctor.ts';
 import { exportProject } from './export.ts';
 import { migrate } from './migrate.ts';
@@ -97,6 +106,7 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
       takes: ['yes'],
       run: ({ yes: isConfirmed = false }) => rotateSecrets(isConfirmed, terminal),
     },
+    'webhooks failing': { run: () => withAdmin((admin) => listFailingWebhooks(admin, terminal)) },
     projects: { run: () => withAdmin((admin) => listProjects(admin, terminal)) },
     erase: {
       needs: 1,

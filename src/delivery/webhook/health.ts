@@ -6,7 +6,7 @@ import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
 import { postponeDeliveries, resumeDeliveries } from '../../store/deliveries/pending-deliveries.ts';
 import { listOwners } from '../../store/owners/owners.ts';
-import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
+import { listFailingWebhooks, type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
 import type { QueuedMail } from '../mail/compose.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
@@ -33,7 +33,9 @@ export function createWebhookHealth(options: HealthOptions, onDue: () => void): 
     } else {
       const { tenant, openUntil } = change;
       await postponeDeliveries(database, { webhookId, tenant, openUntil, totalSeconds });
+      if (change.isAgain) return;
     }
+    await report(options, webhookId, change);
   });
   const turnOffs = createFollower<TurnOffCause>('turn off', options, (id, cause) =>
     turnOff(options, id, cause),
@@ -89,7 +91,7 @@ function createFollower<Known>(
  * queued with that.
  */
 async function turnOff(options: HealthOptions, id: string, cause: TurnOffCause): Promise<void> {
-  const { database, auditWriter, now, log, metrics } = options;
+  const { database, auditWriter, now, metrics } = options;
   const reason = reasons[cause];
   const webhook = await database.transaction(async (tx) => {
     const off = await turnOffWebhook(tx, { id, reason });
@@ -100,8 +102,47 @@ async function turnOff(options: HealthOptions, id: string, cause: TurnOffCause):
   });
   if (webhook === null) return;
   metrics?.onTurnedOff(cause);
-  log.warn({ webhook: id, reason }, 'Turned a webhook off.');
+  await report(options, id, { change: 'off', reason });
 }
+
+/** Says in the log, and in a trace, what has become of a webhook: by its host alone, since the rest of a URL can be secret. */
+async function report(
+  { database, log, tracing }: HealthOptions,
+  id: string,
+  { change, ...known }: Reported,
+): Promise<void> {
+  const { items } = await listFailingWebhooks(database, { limit: 1, id });
+  const [webhook] = items;
+  if (webhook === undefined) return;
+  const { host, error, failingSince } = { ...webhook, ...('failingSince' in known && known) };
+  const facts = {
+    webhook: id,
+    host,
+    error,
+    failingSince,
+    ...('reason' in known && { reason: known.reason }),
+  };
+  log[change === 'closed' ? 'info' : 'warn'](facts, reports[change]);
+  const span = tracing?.startSpan('webhook health');
+  span?.addEvent(`webhook ${change}`, {
+    'forms.webhook.id': id,
+    'forms.webhook.host': host,
+    'forms.webhook.error': error ?? undefined,
+    'forms.webhook.failing_since': failingSince?.toISOString(),
+  });
+  span?.end();
+}
+
+const reports = {
+  opened: 'A webhook fails; its other deliveries wait until its receiver is tried again.',
+  closed: 'A webhook works again; what waited for it is due.',
+  off: 'Turned a webhook off.',
+};
+
+type Reported =
+  | { change: 'opened' }
+  | { change: 'closed'; failingSince: Date | null }
+  | { change: 'off'; reason: string };
 
 const reasons: Record<TurnOffCause, string> = {
   gone: 'Its receiver answered 410 Gone.',
@@ -148,5 +189,5 @@ type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
 
 export type HealthOptions = Pick<
   DeliveryOptions,
-  'database' | 'auditWriter' | 'settings' | 'now' | 'log' | 'metrics'
+  'database' | 'auditWriter' | 'settings' | 'now' | 'log' | 'metrics' | 'tracing'
 >;

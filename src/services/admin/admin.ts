@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import { durationMs } from '@bufbuild/protobuf/wkt';
+import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type Client,
   Code,
@@ -21,6 +21,7 @@ import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { projectNames } from '../../store/projects/projects.ts';
+import { listFailingWebhooks } from '../../store/webhooks/webhooks.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
@@ -102,6 +103,27 @@ export function adminService(context: AdminContext, log: Log) {
         return ended;
       });
       return { sessions };
+    },
+
+    async *listFailingWebhooks() {
+      for await (const webhooks of pagesOf((cursor) =>
+        listFailingWebhooks(database, { limit: pageSizes.max, cursor }),
+      )) {
+        const names = await projectNames(database, [...new Set(webhooks.map(({ projectId }) => projectId))]);
+        yield {
+          webhooks: webhooks.map(
+            ({ projectId, formId, failingSince, openUntil, disabledReason, error, ...same }) => ({
+              ...same,
+              project: names.get(projectId) ?? projectId,
+              formId: formId ?? '',
+              failingSince: failingSince === null ? undefined : timestampFromDate(failingSince),
+              openUntil: openUntil === null ? undefined : timestampFromDate(openUntil),
+              disabledReason: disabledReason ?? '',
+              error: error ?? '',
+            }),
+          ),
+        };
+      }
     },
 
     /** Vacuums an embedded database, while everything waits. */

@@ -19,10 +19,12 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
   return rows.flatMap((row): HealthChange[] => {
     const id = String(row.id);
     const openUntil = timeOrNull(row.opened_until);
+    const failingSince = timeOrNull(row.failed_since);
     if (row.too_long === true) return [{ id, change: 'failing', cause: 'too_long' }];
     if (row.never_worked === true) return [{ id, change: 'failing', cause: 'never_worked' }];
-    if (row.closed === true) return [{ id, change: 'closed' }];
-    return openUntil === null ? [] : [{ id, change: 'opened', tenant: String(row.tenant), openUntil }];
+    if (row.closed === true) return [{ id, change: 'closed', failingSince }];
+    const opened = { tenant: String(row.tenant), isAgain: row.opens_again === true };
+    return openUntil === null ? [] : [{ id, change: 'opened', ...opened, openUntil }];
   });
 }
 
@@ -129,7 +131,7 @@ tried as (
   from settled where tried and webhook_id is not null group by webhook_id
 ),
 health as materialized (
-  select tried.*, w.open_until as was_open_until,
+  select tried.*, w.open_until as was_open_until, w.failing_since as failed_since,
     not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
       and coalesce(w.open_until <= now(), true) as opens,
     coalesce(w.failing_since <= now() - ${TOO_LONG}, false) as fails_too_long
@@ -159,7 +161,7 @@ changed as (
     w.active and w.keyless and w.last_success_at is null
       and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
     case when h.opens then w.open_until end as opened_until,
-    h.works and h.was_open_until is not null as closed,
+    h.works and h.was_open_until is not null as closed, h.was_open_until is not null as opens_again, h.failed_since,
     w.project_id, w.form_id, w.url, w.announced_failing, h.event_id, w.announced_by = h.event_id as is_announced
 ),
 announced as (
@@ -170,7 +172,7 @@ announced as (
     null::timestamptz
   from changed where is_announced
 )
-select id, tenant, too_long, never_worked, opened_until, closed from changed`;
+select id, tenant, too_long, never_worked, opened_until, opens_again, closed, failed_since from changed`;
 
 function columnsOf(result: DeliveryResult) {
   const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;
@@ -217,6 +219,6 @@ export type DeliveryResult = {
  */
 export type HealthChange = { id: string } & (
   | { change: 'failing'; cause: 'too_long' | 'never_worked' }
-  | { change: 'opened'; tenant: string; openUntil: Date }
-  | { change: 'closed' }
+  | { change: 'opened'; tenant: string; openUntil: Date; isAgain: boolean }
+  | { change: 'closed'; failingSince: Date | null }
 );

@@ -294,6 +294,109 @@ export declare type VacuumResponse = Message<"headlessforms.internal.v1.VacuumRe
 export declare const VacuumResponseSchema: GenMessage<VacuumResponse>;
 
 /**
+ * The request message for `ListFailingWebhooks`.
+ *
+ * @generated from message headlessforms.internal.v1.ListFailingWebhooksRequest
+ */
+export declare type ListFailingWebhooksRequest = Message<"headlessforms.internal.v1.ListFailingWebhooksRequest"> & {
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.ListFailingWebhooksRequest.
+ * Use `create(ListFailingWebhooksRequestSchema)` to create a new message.
+ */
+export declare const ListFailingWebhooksRequestSchema: GenMessage<ListFailingWebhooksRequest>;
+
+/**
+ * A page of the response to `ListFailingWebhooks`.
+ *
+ * @generated from message headlessforms.internal.v1.ListFailingWebhooksResponse
+ */
+export declare type ListFailingWebhooksResponse = Message<"headlessforms.internal.v1.ListFailingWebhooksResponse"> & {
+  /**
+   * The webhooks.
+   *
+   * @generated from field: repeated headlessforms.internal.v1.FailingWebhook webhooks = 1;
+   */
+  webhooks: FailingWebhook[];
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.ListFailingWebhooksResponse.
+ * Use `create(ListFailingWebhooksResponseSchema)` to create a new message.
+ */
+export declare const ListFailingWebhooksResponseSchema: GenMessage<ListFailingWebhooksResponse>;
+
+/**
+ * A webhook, or an origin of callbacks, that fails.
+ *
+ * @generated from message headlessforms.internal.v1.FailingWebhook
+ */
+export declare type FailingWebhook = Message<"headlessforms.internal.v1.FailingWebhook"> & {
+  /**
+   * `wh_…`
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The name of its project.
+   *
+   * @generated from field: string project = 2;
+   */
+  project: string;
+
+  /**
+   * The form that it belongs to; empty: all of the project, or it stands for callbacks.
+   *
+   * @generated from field: string form_id = 3;
+   */
+  formId: string;
+
+  /**
+   * The host of its URL, of which the rest can be secret.
+   *
+   * @generated from field: string host = 4;
+   */
+  host: string;
+
+  /**
+   * Since when no attempt has succeeded.
+   *
+   * @generated from field: google.protobuf.Timestamp failing_since = 5;
+   */
+  failingSince?: Timestamp | undefined;
+
+  /**
+   * When its receiver is tried next, while its deliveries wait.
+   *
+   * @generated from field: google.protobuf.Timestamp open_until = 6;
+   */
+  openUntil?: Timestamp | undefined;
+
+  /**
+   * Why it was turned off; empty if it is on.
+   *
+   * @generated from field: string disabled_reason = 7;
+   */
+  disabledReason: string;
+
+  /**
+   * Why the last attempt that failed did; empty if that is gone from the log.
+   *
+   * @generated from field: string error = 8;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.FailingWebhook.
+ * Use `create(FailingWebhookSchema)` to create a new message.
+ */
+export declare const FailingWebhookSchema: GenMessage<FailingWebhook>;
+
+/**
  * The request message for `ListProjects`.
  *
  * @generated from message headlessforms.internal.v1.ListProjectsRequest
@@ -663,6 +766,16 @@ export declare const AdminService: GenService<{
     methodKind: "unary";
     input: typeof VacuumRequestSchema;
     output: typeof VacuumResponseSchema;
+  },
+  /**
+   * Lists the webhooks that fail, or were turned off since they failed, in pages.
+   *
+   * @generated from rpc headlessforms.internal.v1.AdminService.ListFailingWebhooks
+   */
+  listFailingWebhooks: {
+    methodKind: "server_streaming";
+    input: typeof ListFailingWebhooksRequestSchema;
+    output: typeof ListFailingWebhooksResponseSchema;
   },
   /**
    * Lists the projects, oldest first, in pages.
