@@ -76,7 +76,10 @@ async function moveCell(databaseUrl: string, schema: string): Promise<void> {
        select nodename, nodeport from citus_shards where table_name::text like '${schema}.%') limit 1`,
   );
   if (to === undefined) throw new Error('This Citus has no second worker to move a cell to.');
-  await runOn(databaseUrl, `select citus_schema_move('${schema}', '${to.nodename}', ${to.nodeport})`);
+  await runOn(
+    databaseUrl,
+    `select citus_schema_move('${schema}', '${String(to.nodename)}', ${Number(to.nodeport)})`,
+  );
 }
 
 async function givenForm(url: string): Promise<string> {

@@ -20,43 +20,36 @@ export async function createStatementCheck(catalog: Catalog): Promise<(sql: stri
   };
 }
 
-function visit(node: unknown, at: Place, report: (fault: string) => void, catalog: Catalog): void {
-  if (typeof node !== 'object' || node === null) return;
-  if (Array.isArray(node)) {
-    for (const each of node) visit(each, at, report, catalog);
-    return;
-  }
-  for (const [kind, value] of Object.entries(node)) {
+function visit(node: unknown, place: Place, report: (fault: string) => void, catalog: Catalog): void {
+  for (const [kind, value] of entriesOf(node)) {
     if (kind === 'InsertStmt') {
-      const fault = at.inCte ? columnFault(value, catalog) : undefined;
+      const fault = place.inCte ? columnFault(value, catalog) : undefined;
       if (fault !== undefined) report(fault);
-      for (const name of functionsIn([
-        value.onConflictClause?.targetList,
-        value.onConflictClause?.whereClause,
-        value.onConflictClause?.infer,
-      ]))
+      for (const name of functionsIn(at(value, 'onConflictClause')))
         if (catalog.volatility(name) !== 'i') report(`${name} in ON CONFLICT`);
     }
-    if (kind === 'InsertStmt' || kind === 'UpdateStmt' || kind === 'DeleteStmt') {
-      for (const name of functionsIn(value.returningList ?? value.returningClause))
+    if (changing.has(kind)) {
+      for (const name of functionsIn(at(value, 'returningList') ?? at(value, 'returningClause')))
         if (catalog.volatility(name) !== 'i') report(`${name} in RETURNING`);
     }
     if (kind === 'UpdateStmt' || kind === 'DeleteStmt') {
-      const { withClause, ...own } = value;
+      const own = entriesOf(value).filter(([part]) => part !== 'withClause');
       for (const name of functionsIn(own)) if (catalog.volatility(name) === 'v') report(`${name} in ${kind}`);
     }
-    visit(value, { inCte: at.inCte || kind === 'CommonTableExpr' }, report, catalog);
+    visit(value, { inCte: place.inCte || kind === 'CommonTableExpr' }, report, catalog);
   }
 }
 
+const changing = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt']);
+
 /** What is wrong with the columns of an INSERT … SELECT, or of several rows of VALUES. */
-function columnFault(insert: Json, { columnsOf }: Catalog): string | undefined {
-  const query = insert.selectStmt?.SelectStmt;
-  if (query === undefined || query.valuesLists?.length === 1) return undefined;
-  const table: string = insert.relation.relname;
-  const named: string[] = (insert.cols ?? []).map((column: Json) => column.ResTarget.name);
-  const all = columnsOf(table);
-  const wanted = all
+function columnFault(insert: unknown, catalog: Catalog): string | undefined {
+  const query = at(insert, 'selectStmt', 'SelectStmt');
+  if (query === undefined || entriesOf(at(query, 'valuesLists')).length === 1) return undefined;
+  const table = String(at(insert, 'relation', 'relname'));
+  const named = entriesOf(at(insert, 'cols')).map(([, column]) => String(at(column, 'ResTarget', 'name')));
+  const wanted = catalog
+    .columnsOf(table)
     .filter(({ name, hasDefault }) => hasDefault || named.includes(name))
     .map(({ name }) => name);
   return wanted.join() === named.join()
@@ -65,36 +58,44 @@ function columnFault(insert: Json, { columnsOf }: Catalog): string | undefined {
 }
 
 /** The functions that an expression calls. */
-function functionsIn(node: Json): string[] {
-  if (typeof node !== 'object' || node === null) return [];
-  if (Array.isArray(node)) return node.flatMap(functionsIn);
-  return Object.entries(node as Json).flatMap(([kind, value]) => {
+function functionsIn(node: unknown): string[] {
+  return entriesOf(node).flatMap(([kind, value]) => {
     const inner = functionsIn(value);
-    if (kind === 'FuncCall') return [String((value as Json).funcname.at(-1).String.sval), ...inner];
+    if (kind === 'FuncCall') return [lastName(at(value, 'funcname')), ...inner];
     if (kind === 'SQLValueFunction') return ['now', ...inner];
     if (kind === 'A_Expr' && hasInterval(value)) return ['timestamptz_pl_interval', ...inner];
     return inner;
   });
 }
 
-function hasInterval({ lexpr, rexpr }: Json): boolean {
-  return [lexpr, rexpr].some(
+function hasInterval(expression: unknown): boolean {
+  return [at(expression, 'lexpr'), at(expression, 'rexpr')].some(
     (side) =>
-      side?.TypeCast?.typeName?.names?.at(-1)?.String?.sval === 'interval' ||
-      side?.FuncCall?.funcname?.at(-1)?.String?.sval === 'make_interval' ||
-      (side?.A_Expr !== undefined && side.A_Expr.name?.[0]?.String?.sval === '*' && hasInterval(side.A_Expr)),
+      lastName(at(side, 'TypeCast', 'typeName', 'names')) === 'interval' ||
+      lastName(at(side, 'FuncCall', 'funcname')) === 'make_interval' ||
+      (lastName(at(side, 'A_Expr', 'name')) === '*' && hasInterval(at(side, 'A_Expr'))),
   );
+}
+
+/** The last part of a name that may be qualified. */
+function lastName(parts: unknown): string {
+  return String(at(entriesOf(parts).at(-1)?.[1], 'String', 'sval'));
+}
+
+function at(node: unknown, ...path: string[]): unknown {
+  return path.reduce<unknown>((found, key) => entriesOf(found).find(([name]) => name === key)?.[1], node);
+}
+
+function entriesOf(node: unknown): [string, unknown][] {
+  return typeof node === 'object' && node !== null ? Object.entries(node) : [];
 }
 
 /** What the check has to know of the database. */
 export type Catalog = {
   /** The columns of a table in its order. */
-  columnsOf(table: string): { name: string; hasDefault: boolean }[];
+  columnsOf: (table: string) => { name: string; hasDefault: boolean }[];
   /** `i`mmutable, `s`table or `v`olatile: the worst of all functions with the name. */
-  volatility(name: string): string;
+  volatility: (name: string) => string;
 };
 
 type Place = { inCte: boolean };
-
-// biome-ignore lint/suspicious/noExplicitAny: the tree of a parser, of which few fields are read.
-type Json = any;
