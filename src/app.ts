@@ -139,10 +139,10 @@ async function startMetrics(
 }
 
 function openConfigured(config: Config, log: Logger): Promise<Database> {
-  const { databaseUrl, dataDir } = config;
+  const { databaseUrl, databasePoolerUrl: poolerUrl, dataDir } = config;
   const migrate = config.migrate ? 'run' : 'check';
   if (databaseUrl !== undefined) {
-    return openDatabase({ databaseUrl, migrate, waitMs: config.startWaitSeconds * 1000, log });
+    return openDatabase({ databaseUrl, poolerUrl, migrate, waitMs: config.startWaitSeconds * 1000, log });
   }
   const onLockLost = () => {
     log.fatal('The lock on DATA_DIR is gone, so another process may use it. This one stops at once.');

@@ -177,6 +177,13 @@ const table = z.object({
     '',
     urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
   ),
+  databasePoolerUrl: optional(
+    'DATABASE_POOLER_URL',
+    'PgBouncer in transaction mode before the server of `DATABASE_URL`: requests and deliveries go there, and only ' +
+      'the listener, migrations and admin commands go to `DATABASE_URL`',
+    '',
+    urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
+  ),
   databaseSchema: optional(
     'DATABASE_SCHEMA',
     'the schema of that database which has the tables, and has to exist; unset: what the server says (`search_path`)',
@@ -453,6 +460,12 @@ const rules: Rule[] = [
     reads: ['databaseSchema', 'databaseUrl'],
     message: 'needs DATABASE_URL: the embedded database has one schema',
     holds: ({ databaseSchema, databaseUrl }) => databaseSchema === undefined || databaseUrl !== undefined,
+  },
+  {
+    reads: ['databasePoolerUrl', 'databaseUrl'],
+    message: 'needs DATABASE_URL, which leads to the server itself',
+    holds: ({ databasePoolerUrl, databaseUrl }) =>
+      databasePoolerUrl === undefined || databaseUrl !== undefined,
   },
   {
     reads: ['workers', 'databaseUrl'],

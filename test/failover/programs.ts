@@ -31,6 +31,7 @@ export const NOBODY = 65534;
 export const HAPROXY = '/usr/sbin/haproxy';
 export const NGINX = '/usr/sbin/nginx';
 export const CADDY = '/usr/bin/caddy';
+export const PGBOUNCER = '/usr/sbin/pgbouncer';
 
 /** Debian's Patroni wants the Python of the system. */
 const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';

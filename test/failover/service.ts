@@ -4,7 +4,11 @@ import { startReceiver } from '../support/receiver.ts';
 import { temporaryFolder } from '../support/spawn.ts';
 
 /** Starts two instances of the service on a database, and a published form whose webhook goes to a receiver. */
-export async function startInstances(owned: AsyncDisposableStack, databaseUrl: string): Promise<Instances> {
+export async function startInstances(
+  owned: AsyncDisposableStack,
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<Instances> {
   const receiver = owned.use(await startReceiver());
   const folder = owned.use(temporaryFolder());
   const start = (index: number) =>
@@ -12,7 +16,7 @@ export async function startInstances(owned: AsyncDisposableStack, databaseUrl: s
       dataDir: `${folder.path}/${index}`,
       databaseUrl,
       key: KEY,
-      env: { WEBHOOK_ALLOW_PRIVATE: 'true', RATE_LIMIT: 'off', LOG_LEVEL: 'fatal' },
+      env: { WEBHOOK_ALLOW_PRIVATE: 'true', RATE_LIMIT: 'off', LOG_LEVEL: 'fatal', ...env },
     });
   const processes = [await start(0), await start(1)];
   const first = processes[0];

@@ -16,8 +16,11 @@ import { currentHolder, type Holder, isTimedRead } from './read-queue.ts';
  *
  * A commit whose wait for the synchronous standby is cancelled succeeds, with no more than a warning. What
  * is stored may yet be lost, so here it throws `CommitInDoubt`: its outcome is unknown.
+ *
+ * With `isPooled` they lead to a pooler in transaction mode, where nothing may outlast a transaction: statements have no
+ * names, and settings are those of one transaction.
  */
-export function createConnections(config: PoolConfig): Connections {
+export function createConnections(config: PoolConfig, { isPooled = false } = {}): Connections {
   const types = new TypeOverrides();
   for (const type of timeTypes) types.setTypeParser(type, (text) => text);
   const pool = new Pool({ ...config, types, Client: CheckedClient });
@@ -31,8 +34,28 @@ export function createConnections(config: PoolConfig): Connections {
     const client = await pool.connect();
     holders.set(client, currentHolder());
     const isTimed = isTimedRead();
-    if (timed.has(client) !== isTimed) await setTimed(client, isTimed);
+    if (isPooled && isTimed) await beginTimed(client);
+    else if (timed.has(client) !== isTimed) await setTimed(client, isTimed);
     return client;
+  }
+
+  /** In a transaction of its own, which ends when the connection is released. */
+  async function beginTimed(client: PoolClient): Promise<void> {
+    try {
+      await client.query(`begin read only; set local statement_timeout = ${LIST_STATEMENT_MS}`);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    const release = client.release.bind(client);
+    client.release = (...given) => {
+      const ended = given[0] ? undefined : client.query('commit');
+      // What fails closes the connection.
+      void Promise.resolve(ended).then(
+        () => release(...given),
+        () => release(true),
+      );
+    };
   }
 
   /** Most requests read as those before them do, so that few statements come here. */
@@ -59,7 +82,7 @@ export function createConnections(config: PoolConfig): Connections {
         const { rows } = await client.query<Row>({
           text: sql,
           values: params,
-          ...(prepared && { name: nameOf(sql) }),
+          ...(prepared && !isPooled && { name: nameOf(sql) }),
         });
         return rows;
       } finally {

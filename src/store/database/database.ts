@@ -43,10 +43,10 @@ async function openEmbedded(options: DatabaseOptions): Promise<Engine> {
 
 async function openServer(
   databaseUrl: string,
-  { poolSize = DEFAULT_POOL_SIZE, waitMs = 0, log }: DatabaseOptions,
+  { poolerUrl, poolSize = DEFAULT_POOL_SIZE, waitMs = 0, log }: DatabaseOptions,
 ): Promise<Engine> {
   const { openPostgres } = await import('./postgres.ts');
-  return openPostgres({ databaseUrl, poolSize, waitMs, log });
+  return openPostgres({ databaseUrl, poolerUrl, poolSize, waitMs, log });
 }
 
 /** Enough to keep two cores of a server busy; group commit needs few. */
@@ -211,6 +211,8 @@ export type Database = Omit<Engine, 'em' | 'query'> &
 
 export type DatabaseOptions = {
   databaseUrl?: string;
+  /** A pooler in transaction mode before it. */
+  poolerUrl?: string | undefined;
   /** Holds the embedded database; without it and without `databaseUrl`, the database is in memory. */
   dataDir?: string;
   /** The dump of an embedded database to begin with. */

@@ -15,7 +15,7 @@ import { reportProgress, runMigrations } from './migrate.ts';
  * @throws StartError if the URL is not one or nobody answers there for `waitMs`.
  */
 export async function openPostgres(options: ServerOptions): Promise<Engine> {
-  const { databaseUrl, poolSize, waitMs = 0, log, limits = {}, migrations } = options;
+  const { databaseUrl, poolerUrl, poolSize, waitMs = 0, log, limits = {}, migrations } = options;
   const dbName = databaseName(databaseUrl);
   const { statementMs = STATEMENT_TIMEOUT_MS, answerMs = ANSWER_TIMEOUT_MS } = limits;
   const config = {
@@ -24,21 +24,31 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   };
-  const connections = createConnections({
-    ...config,
-    max: poolSize,
-    statement_timeout: statementMs,
-    query_timeout: answerMs,
-  });
+  const limited = { ...config, max: poolSize, query_timeout: answerMs };
+  const timed = { statement_timeout: statementMs };
+  // A pooler takes no limit of statements at the start of a connection: that is the role's.
+  const connections =
+    poolerUrl === undefined
+      ? createConnections({ ...limited, ...timed })
+      : createConnections({ ...limited, connectionString: poolerUrl }, { isPooled: true });
+  const direct = poolerUrl === undefined ? connections : createConnections({ ...config, ...timed, max: 1 });
+  const closeAll = async () => {
+    await connections.close();
+    if (direct !== connections) await direct.close();
+  };
   const orm = await MikroORM.init(
     defineConfig({ ...ormOptions, dbName, driverOptions: connections.dialect }),
   );
   try {
     // Else the ORM connects when it is first used, which may be in a transaction that holds the last connection.
     await orm.connect();
-    await reach(connections, databaseUrl, { waitMs, log });
+    const schema = await reach(direct, databaseUrl, { waitMs, log });
+    if (poolerUrl !== undefined && (await reach(connections, poolerUrl, { waitMs, log })) !== schema)
+      throw new StartError(
+        `DATABASE_POOLER_URL leads to another schema than ${schema}: alter role … set search_path = ${schema}.`,
+      );
   } catch (error) {
-    await connections.close();
+    await closeAll();
     throw error;
   }
   return {
@@ -47,7 +57,7 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     migrate: () => migrateServer(config, { dbName, log, migrations }),
     schemaDifference: () => schemaDifference(orm),
     query: (sql, params, prepared) => connections.query(sql, params, prepared),
-    listen: (channel, handler) => listenOn(connections.pool, channel, handler, log),
+    listen: (channel, handler) => listenOn(direct.pool, channel, handler, log),
     connections: () => {
       const { totalCount, idleCount, waitingCount } = connections.pool;
       const { countUsedBy } = connections;
@@ -65,22 +75,22 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     },
     close: async () => {
       await orm.close();
-      await connections.close();
+      await closeAll();
     },
   };
 }
 
-/** Waits until the server answers, with a line in the log every ten seconds. */
+/** Waits until the server answers, with a line in the log every ten seconds. Returns the schema that it uses. */
 async function reach(
   connections: Connections,
   databaseUrl: string,
   { waitMs, log }: Pick<ServerOptions, 'log'> & { waitMs: number },
-): Promise<void> {
+): Promise<string> {
   const giveUpAt = performance.now() + waitMs;
   for (let nextLineAt = performance.now(); ; ) {
     try {
       const [row] = await connections.query('select current_schema() as schema', []);
-      if (row?.schema !== null) return;
+      if (typeof row?.schema === 'string') return row.schema;
       throw new StartError(
         `The database at ${placeOf(databaseUrl)} lacks the schema: create it, or set DATABASE_SCHEMA.`,
       );
@@ -196,6 +206,8 @@ type MigrationOptions = Pick<ServerOptions, 'log' | 'migrations'> & { dbName: st
 
 type ServerOptions = {
   databaseUrl: string;
+  /** A pooler in transaction mode before it: for all but listening and migrations. */
+  poolerUrl?: string | undefined;
   /** The most connections. */
   poolSize: number;
   /** How long to wait for a server that can't be reached yet. */
