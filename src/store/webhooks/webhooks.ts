@@ -251,7 +251,7 @@ function toFailing(row: Row): FailingWebhook {
   };
 }
 
-/** `host` of its URL, of which the rest can be secret; `error` of the last attempt that failed. */
+/** `host` of its URL, since the rest can be secret; `error` of the last attempt that failed. */
 export type FailingWebhook = {
   id: string;
   projectId: string;

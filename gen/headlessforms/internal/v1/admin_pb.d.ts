@@ -355,7 +355,7 @@ export declare type FailingWebhook = Message<"headlessforms.internal.v1.FailingW
   formId: string;
 
   /**
-   * The host of its URL, of which the rest can be secret.
+   * The host of its URL. The rest can be secret.
    *
    * @generated from field: string host = 4;
    */
