@@ -63,6 +63,7 @@ export const auditActions = [
   'form.reopened',
   'form.removed',
   'form.owner_proposed',
+  'form.offer_withdrawn',
   'form.owner_confirmed',
   'form.recipient_added',
   'form.recipient_removed',

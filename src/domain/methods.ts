@@ -392,6 +392,7 @@ const owners: MethodTable<typeof OwnersService> = {
   addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added'), ...keepsReply },
   removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
   offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
+  withdrawOwnedFormOffer: { ...owner, audit: changes('form.offer_withdrawn'), stores: 'nothing' },
   markOwnedSubmissionsRead: {
     ...owner,
     audit: isNot('It is a mark for the owner alone, and shows nothing.'),

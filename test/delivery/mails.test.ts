@@ -100,7 +100,7 @@ describe.each(engines)('mails on %s', (engine) => {
   it('asks the address that is to take a form over, and not its owner', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
-    const form = await givenForm(database, { name: 'Contact' });
+    const form = await givenForm(database, { name: 'Contact', pendingOwnerEmail: 'next@example.com' });
     await givenEvent(database, form, 'owner.change_requested', { address: 'next@example.com' });
     await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
 

@@ -341,6 +341,45 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await browser.expectNoProblems();
   });
 
+  it('hand a form over by an email that names who asks, take it back, and tell both once it is done', async () => {
+    const { address, id } = await givenForm({ answers: 0 });
+    const next = `next-${crypto.randomUUID()}@example.com`;
+    const mailsTo = (to: string, text: string) =>
+      mailServer.mails.filter((mail) => mail.recipients.includes(to) && mail.text?.includes(text));
+    const page = await openAs(address);
+    const offer = async () => {
+      await page.goto(`${service.url}/owner/forms/${id}/settings`);
+      await page.fill('#new-owner', next);
+      await page.click('text=Send transfer request');
+    };
+
+    await page.goto(`${service.url}/owner/forms/${id}/settings`);
+    await page.fill('#recipient', address);
+    await page.click('text="Add"');
+    expect(await page.textContent('.error')).toContain('You already get these.');
+    await offer();
+    await until(() => mailsTo(next, `${address} asks you to become the owner`).length === 1);
+    const [first] = mailsTo(next, 'asks you');
+    const [link = ''] = /http\S+\/mail\/\S+/.exec(first?.text ?? '') ?? [];
+    expect(await page.textContent('#done')).toBe('The transfer request is sent.');
+    await page.click('text=Withdraw the request');
+    expect(await page.textContent('#done')).toBe('The transfer request is withdrawn.');
+    expect(await browser.audit(page)).toEqual([]);
+    const other = await browser.open(link);
+    expect(await other.textContent('h1')).not.toBe('Take over a form');
+
+    await offer();
+    await until(() => mailsTo(next, 'asks you').length === 2);
+    const [again = ''] = /http\S+\/mail\/\S+/.exec(mailsTo(next, 'asks you')[1]?.text ?? '') ?? [];
+    await other.goto(again);
+    await other.click('text=Become the owner');
+    await until(
+      () => mailsTo(next, 'You’re now the owner').length + mailsTo(address, 'has a new owner').length === 2,
+    );
+    expect(mailsTo(next, 'has a new owner')).toEqual([]);
+    expect(mailsTo(next, `/owner/forms/${id}`)).toHaveLength(1);
+  });
+
   it('copy where a form is to be found, by a script that leaves the forms of the page alone', async () => {
     const { id, address } = await givenForm({ answers: 0 });
     const page = await openAs(address, { permissions: ['clipboard-read', 'clipboard-write'] });

@@ -262,6 +262,14 @@ export const auditedCalls: Record<string, Example> = {
     await owner.offerOwnedForm({ formId, email: 'next@example.com' });
     return byOwner('form.owner_proposed', formId);
   },
+  'OwnersService.withdrawOwnedFormOffer': async ({ owner, rpc, formId }) => {
+    await rpc.database.execute("update forms set pending_owner_email = 'next@example.com' where id = $1", [
+      formId,
+    ]);
+    await owner.withdrawOwnedFormOffer({ formId });
+    await owner.withdrawOwnedFormOffer({ formId });
+    return byOwner('form.offer_withdrawn', formId);
+  },
   'OwnersService.listOwnedSubmissions': async ({ owner, formId }) => {
     await owner.listOwnedSubmissions({ formId });
     return byOwner('submission.listed', formId);

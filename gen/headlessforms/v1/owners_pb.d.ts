@@ -1098,6 +1098,40 @@ export declare type AnswerText = Message<"headlessforms.v1.AnswerText"> & {
 export declare const AnswerTextSchema: GenMessage<AnswerText>;
 
 /**
+ * The request message for `WithdrawOwnedFormOffer`.
+ *
+ * @generated from message headlessforms.v1.WithdrawOwnedFormOfferRequest
+ */
+export declare type WithdrawOwnedFormOfferRequest = Message<"headlessforms.v1.WithdrawOwnedFormOfferRequest"> & {
+  /**
+   * Required. The form that was offered.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.WithdrawOwnedFormOfferRequest.
+ * Use `create(WithdrawOwnedFormOfferRequestSchema)` to create a new message.
+ */
+export declare const WithdrawOwnedFormOfferRequestSchema: GenMessage<WithdrawOwnedFormOfferRequest>;
+
+/**
+ * The response message for `WithdrawOwnedFormOffer`.
+ *
+ * @generated from message headlessforms.v1.WithdrawOwnedFormOfferResponse
+ */
+export declare type WithdrawOwnedFormOfferResponse = Message<"headlessforms.v1.WithdrawOwnedFormOfferResponse"> & {
+};
+
+/**
+ * Describes the message headlessforms.v1.WithdrawOwnedFormOfferResponse.
+ * Use `create(WithdrawOwnedFormOfferResponseSchema)` to create a new message.
+ */
+export declare const WithdrawOwnedFormOfferResponseSchema: GenMessage<WithdrawOwnedFormOfferResponse>;
+
+/**
  * The request message for `MarkOwnedSubmissionsRead`.
  *
  * @generated from message headlessforms.v1.MarkOwnedSubmissionsReadRequest
@@ -1981,7 +2015,8 @@ export declare const OwnersService: GenService<{
   /**
    * Has a form's submissions emailed to a further address, once it has confirmed by an emailed link, beside those
    * that the form's definition names and whichever version is published. At most 10 of a form; 20 calls an
-   * hour. Fails with `FAILED_PRECONDITION` if the submissions are sent to a webhook.
+   * hour. Fails with `FAILED_PRECONDITION` if the submissions are sent to a webhook, or the owner, who gets
+   * them anyway, is added.
    *
    * @generated from rpc headlessforms.v1.OwnersService.AddFormRecipient
    */
@@ -2001,7 +2036,8 @@ export declare const OwnersService: GenService<{
     output: typeof RemoveFormRecipientResponseSchema;
   },
   /**
-   * Asks an address by email to take a form over. Once it has, the form is its owner's alone. Asking another
+   * Asks an address by email, which names who asks, to take a form over. Once it has, the form is its owner's alone, and
+   * both are told. Asking another
    * takes the question to the first one back. 20 calls an hour.
    * Fails with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15 minutes.
    *
@@ -2011,6 +2047,16 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof OfferOwnedFormRequestSchema;
     output: typeof OfferOwnedFormResponseSchema;
+  },
+  /**
+   * Takes back what `OfferOwnedForm` has asked: the link that was mailed does nothing any more.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.WithdrawOwnedFormOffer
+   */
+  withdrawOwnedFormOffer: {
+    methodKind: "unary";
+    input: typeof WithdrawOwnedFormOfferRequestSchema;
+    output: typeof WithdrawOwnedFormOfferResponseSchema;
   },
   /**
    * Marks a submission, and all that came before it, as read. What was marked before stays so.

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import type { MailKind } from '../../domain/delivery/mails.ts';
-import { addressesOf, browserHashIn, webhookIn } from '../../domain/events/bodies.ts';
+import { addressesOf, mailFactsIn, webhookIn } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, isKeyless, newId, smallestIdAt } from '../../domain/ids.ts';
 import { isDataError, splitBatch } from '../../store/database/faults.ts';
@@ -155,15 +155,12 @@ function wantedBy(
 ): WantedMail[] {
   const { mails } = effectsOf(event.type);
   const askEach = (kind: MailKind, addresses: string[]) =>
-    addresses.map((to) => ({ kind, to, countedAs: event.id }));
+    addresses.map((to) => ({ kind, to, countedAs: event.id, ...mailFactsIn(event.body) }));
   switch (mails) {
     case 'submission':
       return wantedBySubmission(settings, event, form, context);
     case 'confirmation':
-      return askEach(mails, form.ownerEmail === null ? [] : [form.ownerEmail]).map((asked) => ({
-        ...asked,
-        ...browserHashIn(event.body),
-      }));
+      return askEach(mails, form.ownerEmail === null ? [] : [form.ownerEmail]);
     case 'owner_change':
       return askEach(mails, addressesOf(event.body));
     case 'owner_changed':
@@ -262,7 +259,7 @@ function currentDelivery({ id }: Pick<Form, 'id'>, { definitions }: Pick<FanOutC
 
 type WantedMail = { kind: MailKind; to: string; formId?: string; isOnceADay?: boolean } & Pick<
   QueuedMail,
-  'countedAs' | 'webhook' | 'browserHash'
+  'countedAs' | 'webhook' | 'browserHash' | 'by'
 >;
 
 /** What fan-out needs. */

@@ -42,7 +42,15 @@ export async function composeMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
   if (whole.success) return whole.data;
-  const { to, languages, webhook, codeId, browserHash = null, reminder = 0 } = queuedMailSchema.parse(mail);
+  const {
+    to,
+    languages,
+    webhook,
+    codeId,
+    browserHash = null,
+    by,
+    reminder = 0,
+  } = queuedMailSchema.parse(mail);
   const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
   if (kind === 'sign_in') {
@@ -79,11 +87,14 @@ export async function composeMail(
       return webhook === undefined ? null : webhookMail(named, kind, { ...webhook, reader: 'owner' });
     }
     case 'owner_changed':
-      return ownerChangedMail(inLanguage, form.name);
+      return ownerChangedMail(inLanguage, form.name, form.ownerEmail);
+    case 'owner_change':
+      // Unless the request was withdrawn, or goes to another by now.
+      if (addressKey(form.pendingOwnerEmail ?? '') !== addressKey(to)) return null;
+      return writeRequest(options, kind, inLanguage, { form, definition, browserHash, by });
     case 'confirmation':
     case 'recipient_confirmation':
-    case 'owner_change':
-      return writeRequest(options, kind, inLanguage, { form, definition, browserHash });
+      return writeRequest(options, kind, inLanguage, { form, definition, browserHash, by });
     default:
       return writeAboutSubmission(options, kind, context, { form, definition, eventId });
   }
@@ -111,7 +122,13 @@ function writeRequest(
     form,
     definition,
     browserHash,
-  }: { form: Form; definition: FormDefinition | undefined; browserHash: string | null },
+    by,
+  }: {
+    form: Form;
+    definition: FormDefinition | undefined;
+    browserHash: string | null;
+    by: string | undefined;
+  },
 ): Promise<MailMessage> {
   const { settings } = options;
   const keyless = isKeyless(form);
@@ -125,6 +142,7 @@ function writeRequest(
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
     usesWebhook: definition?.delivery.type === 'webhook',
     browserHash,
+    by,
   });
 }
 
@@ -216,6 +234,8 @@ export const queuedMailSchema = z.object({
   codeId: z.string().exactOptional(),
   /** SHA-256 of what only the browser has that asked to sign in, hex. */
   browserHash: z.string().exactOptional(),
+  /** The owner who asks to take a form over. */
+  by: z.string().exactOptional(),
 });
 
 export type QueuedMail = z.output<typeof queuedMailSchema>;

@@ -1,3 +1,4 @@
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import {
@@ -49,17 +50,18 @@ const requests = {
 export async function requestMail(
   options: LinkOptions,
   context: MailContext,
-  { kind, formName, pageUrl, usesWebhook, browserHash }: RequestedMail,
+  { kind, formName, pageUrl, usesWebhook, browserHash, by }: RequestedMail,
 ): Promise<MailMessage> {
   const { mail } = context.language;
   const form = withoutLinks(formName);
   const request: Request = requests[kind];
   const title = mail[request.title];
-  const text = kind === 'confirmation' && usesWebhook ? mail.confirmWebhookText : mail[request.text];
+  const asked = by === undefined ? mail[request.text] : mail.takeOverBy;
+  const text = kind === 'confirmation' && usesWebhook ? mail.confirmWebhookText : asked;
   return writeMail(context, {
     subject: `${title}: ${form}`,
     title,
-    paragraphs: [fill(text, { form }), mail.ignore],
+    paragraphs: [fill(text, { form, email: by }), mail.ignore],
     ...(pageUrl !== undefined && {
       rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
     }),
@@ -129,10 +131,23 @@ export function codeMail(context: MailContext, code: string): MailMessage {
   });
 }
 
-/** The mail to who owned a form until another address took it over. */
-export function ownerChangedMail(context: MailContext, formName: string): MailMessage {
-  const { mail } = context.language;
+/** The mail to who owned a form until another address took it over, and to this one. */
+export function ownerChangedMail(
+  context: MailContext,
+  formName: string,
+  ownerEmail: string | null,
+): MailMessage {
+  const { mail, words } = context.language;
   const form = withoutLinks(formName);
+  if (addressKey(ownerEmail ?? '') === addressKey(context.to)) {
+    return writeMail(context, {
+      subject: `${mail.ownedTitle}: ${form}`,
+      title: mail.ownedTitle,
+      paragraphs: [fill(mail.ownedText, { form })],
+      button: { label: words.seeResponses, url: `${context.baseUrl}/owner/forms/${context.formId}` },
+      footer: [fill(mail.whyTakenOver, { form })],
+    });
+  }
   return writeMail(context, {
     subject: `${mail.ownerChangedTitle}: ${form}`,
     title: mail.ownerChangedTitle,
@@ -249,6 +264,8 @@ type RequestedMail = {
   usesWebhook: boolean;
   /** Of the browser that asked for it, in which alone its link signs in; null if none is known. */
   browserHash: string | null;
+  /** The address of the owner who asks to take the form over. */
+  by: string | undefined;
 };
 
 type LinkOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'now'>;

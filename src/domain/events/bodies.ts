@@ -90,7 +90,7 @@ export function testBody(name: string) {
 }
 
 /** The body of an event that becomes a mail to one address. `browserHash` is of the browser that asked for it. */
-export function addressBody(facts: { address: string; browserHash?: string }): string {
+export function addressBody(facts: { address: string; next?: string } & MailFacts): string {
   return JSON.stringify(facts);
 }
 
@@ -109,17 +109,29 @@ export function webhookIn(body: string): { webhookId: string; url: string } {
   return aboutWebhook.parse(JSON.parse(body));
 }
 
-/** The digest of the browser that asked for the mail of an event, if one is known. */
-export function browserHashIn(body: string): { browserHash?: string } {
-  return z.object({ browserHash: z.string().exactOptional() }).parse(JSON.parse(body));
+/** What is known beside the address of an event that becomes mails. Throws if it is the body of another event. */
+export function mailFactsIn(body: string): MailFacts {
+  return mailFacts.parse(JSON.parse(body));
 }
 
 function webhookBody(name: string, { id, at }: EventHead, data: object): string {
   return JSON.stringify({ id, event: name, createdAt: at, data });
 }
 
+const mailFacts = z.object({
+  /** The digest of the browser that asked for the mail. */
+  browserHash: z.string().exactOptional(),
+  /** The address of the owner who asks another to take a form over. */
+  by: z.string().exactOptional(),
+});
+
+type MailFacts = z.infer<typeof mailFacts>;
+
 const addresses = z.union([
-  z.object({ address: z.string() }).transform(({ address }) => [address]),
+  // `next` has taken a form over from `address`.
+  z
+    .object({ address: z.string(), next: z.string().exactOptional() })
+    .transform(({ address, next }) => [address, ...(next === undefined ? [] : [next])]),
   z.object({ addresses: z.array(z.string()) }).transform((body) => body.addresses),
 ]);
 

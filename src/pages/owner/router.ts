@@ -12,6 +12,7 @@ import {
   reopenForm,
   setMails,
   showSettings,
+  withdrawOffer,
 } from './settings.ts';
 import { showShare } from './share.ts';
 import { askForLink, endSession, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
@@ -62,6 +63,7 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   serve('/owner/forms/:id/recipients', { post: page(addRecipient) });
   serve('/owner/forms/:id/recipients/remove', { post: page(removeRecipient) });
   serve('/owner/forms/:id/hand-over', { post: page(offerForm) });
+  serve('/owner/forms/:id/hand-over/withdraw', { post: page(withdrawOffer) });
   serve('/owner/submissions/:id', { get: page(showSubmission) });
   serve('/owner/submissions/:id/delete', { get: page(askToDelete), post: page(deleteSubmission) });
   serve('/owner/submissions/:id/replay', { post: page(sendMailAgain) });

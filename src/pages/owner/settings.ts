@@ -1,4 +1,5 @@
 import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
@@ -71,6 +72,12 @@ export const offerForm: HandleOwner = (exchange) =>
     exchange.call(rpcs.offerOwnedForm, request),
   );
 
+/** Takes back that somebody was asked. */
+export const withdrawOffer: HandleOwner = async (exchange) => {
+  await exchange.call(rpcs.withdrawOwnedFormOffer, { formId: idIn(exchange.request) });
+  return backToSettings(exchange, 'doneWithdrawn');
+};
+
 /** Makes a call with the address that was entered; says so on the page if it is none. */
 async function ask(
   exchange: OwnerExchange,
@@ -84,8 +91,10 @@ async function ask(
   } catch (error) {
     const { reason } = restErrorOf(error);
     if (reason !== 'invalid' && reason !== 'conflict') throw error;
-    const text = reason === 'invalid' ? language.owner.wrongEmail : language.owner.notPossible;
-    return settingsPage(exchange, { input, email, text });
+    const { wrongEmail, alreadyYours, notPossible } = language.owner;
+    const isOwn = addressKey(email) === addressKey(await exchange.addressOf());
+    const refused = isOwn ? alreadyYours : notPossible;
+    return settingsPage(exchange, { input, email, text: reason === 'invalid' ? wrongEmail : refused });
   }
   return backToSettings(exchange, done);
 }
@@ -131,9 +140,13 @@ ${emailForm(view, { action: `${here}/recipients`, input: 'recipient', label: own
 function handOverOf({ offeredTo }: OwnedForm, view: View): Html {
   const { owner } = view.language;
   return html`<h2>${owner.handOver}</h2>
-${banner(view.done, ['doneOffered'], view.language)}
+${banner(view.done, ['doneOffered', 'doneWithdrawn'], view.language)}
 <p>${owner.handOverText}</p>
-${offeredTo !== '' && html`<p role="status">${fill(owner.offered, { email: offeredTo })}</p>`}
+${
+  offeredTo !== '' &&
+  html`<p role="status">${fill(owner.offered, { email: offeredTo })}</p>
+${buttonForm({ action: `${view.here}/hand-over/withdraw`, csrf: view.csrf, label: owner.withdraw, quiet: true })}`
+}
 ${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label: owner.newOwner, button: owner.handOverButton })}`;
 }
 

@@ -159,7 +159,7 @@ async function publishChanges(
   if (isOwnerNew) {
     requireRight(caller, 'ownership');
     await proposeOwner(tx, caller.projectId, formId, owner);
-    await insertEvents(tx, [formEvents.ownerChangeRequested(form, at, owner)]);
+    await insertEvents(tx, [formEvents.ownerChangeRequested(form, at, { address: owner })]);
     await context.audit.change(tx, call, { action: 'form.owner_proposed', formId });
   }
   const isManagerNew = managedBy !== '' && managedBy !== form.managedBy;

@@ -69,11 +69,12 @@ export const formEvents = {
   activated: (form: Named, at: Date, facts: { address: string; browserHash?: string }) =>
     newEvent(form, at, 'form.activated', eventTypes['form.activated'].body(facts)),
 
-  ownerChangeRequested: (form: Named, at: Date, address: string) =>
-    newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body({ address })),
+  ownerChangeRequested: (form: Named, at: Date, facts: { address: string; by?: string }) =>
+    newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body(facts)),
 
-  ownerChanged: (form: Named, at: Date, address: string) =>
-    newEvent(form, at, 'owner.changed', eventTypes['owner.changed'].body({ address })),
+  /** `address` is that of the former owner. */
+  ownerChanged: (form: Named, at: Date, facts: { address: string; next: string }) =>
+    newEvent(form, at, 'owner.changed', eventTypes['owner.changed'].body(facts)),
 
   recipientsAdded: (form: Named, at: Date, addresses: string[]) =>
     newEvent(form, at, 'recipients.added', eventTypes['recipients.added'].body({ addresses })),

@@ -159,7 +159,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
       const reply = await database.transaction(async (tx) => {
         if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
-        await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+        await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), { address: email })]);
         await audit.change(tx, call, { formId });
         return keepReply(tx, call, { form: formToMessage(form) });
       });

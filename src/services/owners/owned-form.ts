@@ -94,7 +94,8 @@ export async function takeOwnership(
   }
   // Who never confirmed did not know of the form.
   if (former.isConfirmed) {
-    await insertEvents(tx, [formEvents.ownerChanged(form, new Date(now()), former.address)]);
+    const facts = { address: former.address, next: address };
+    await insertEvents(tx, [formEvents.ownerChanged(form, new Date(now()), facts)]);
   }
   return true;
 }

@@ -15,7 +15,7 @@ import {
   stopMail,
 } from '../../store/mail/mail-recipients.ts';
 import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
-import { listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
+import { listOwnedForms, type OwnedForm, proposeOwner, withdrawOffer } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { countRequest } from '../forms/activation.ts';
 import { shareOfForm } from '../forms/form-proto.ts';
@@ -100,8 +100,12 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     async addFormRecipient({ formId, email }, call) {
       const form = await confirmedForm(context, call, formId);
       requireEmail(email);
-      if ((await deliveryOf(form)).type !== 'email') {
+      const delivery = await deliveryOf(form);
+      if (delivery.type !== 'email') {
         throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by email');
+      }
+      if (delivery.to === undefined && addressKey(email) === addressKey(form.ownerEmail)) {
+        throw failed(Reason.CONFLICT, 'The owner gets the submissions of this form already');
       }
       const asked = formEvents.recipientsAdded(form, new Date(now()), [email]);
       await countRequest(context, form, { call, countedAs: asked.id });
@@ -140,7 +144,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       requireFreshSignIn(call, now());
       const form = await confirmedForm(context, call, formId);
       requireEmail(email);
-      const asked = formEvents.ownerChangeRequested(form, new Date(now()), email);
+      const facts = { address: email, by: form.ownerEmail };
+      const asked = formEvents.ownerChangeRequested(form, new Date(now()), facts);
       await countRequest(context, form, { call, countedAs: asked.id });
       await database.transaction(async (tx) => {
         if (!(await proposeOwner(tx, form.projectId, formId, email, form.ownerEmail))) throw notFound('form');
@@ -149,6 +154,18 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
         await keepReply(tx, call, {});
       });
       notifyWorkers();
+      return {};
+    },
+
+    async withdrawOwnedFormOffer({ formId }, call) {
+      const form = await confirmedForm(context, call, formId);
+      await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
+        const address = await withdrawOffer(tx, formId);
+        if (address === undefined) return;
+        await voidMailedLinks(tx, { address, formId, purpose: 'change-owner' });
+        await audit.change(tx, call, { projectId: form.projectId, formId });
+      });
       return {};
     },
   };

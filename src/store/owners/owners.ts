@@ -9,7 +9,7 @@ import {
   type Row,
   type Transaction,
 } from '../database/queries.ts';
-import { type FormCounts, FormEntity, withCounts } from '../forms/forms.ts';
+import { type FormCounts, FormEntity, findAnyForm, withCounts } from '../forms/forms.ts';
 
 /**
  * Notes who shall own the form once the address confirms, and says whether there is such a form. With `owner`, the
@@ -30,6 +30,14 @@ export async function proposeOwner(
   };
   const change = { pendingOwnerEmail: email, updatedAt: raw('now()') };
   return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
+}
+
+/** Takes back that a form, which the caller has locked, was offered; returns to whom it was. */
+export async function withdrawOffer(tx: Transaction, formId: string): Promise<string | undefined> {
+  const form = await findAnyForm(tx, formId);
+  const change = { pendingOwnerEmail: null, updatedAt: raw('now()') };
+  if (form?.pendingOwnerEmail) await tx.write((em) => em.nativeUpdate(FormEntity, { id: formId }, change));
+  return form?.pendingOwnerEmail ?? undefined;
 }
 
 /**

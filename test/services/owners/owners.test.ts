@@ -454,12 +454,33 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await (await signedIn(next)).getOwnedForm({ formId })).form?.id).toBe(formId);
     });
 
+    it('is taken back by its owner, whose link then does nothing', async () => {
+      const { formId, owner, next, token } = await givenOffer();
+      const offeredTo = async () => (await owner.getOwnedForm({ formId })).form?.offeredTo;
+
+      expect(await offeredTo()).toBe(next);
+      await owner.withdrawOwnedFormOffer({ formId });
+
+      expect(await offeredTo()).toBe('');
+      expect(await failureOf(mail().followMailLink({ token }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+      expect((await owner.getOwnedForm({ formId })).form?.id).toBe(formId);
+    });
+
     it('leaves the recipients that were added if the new owner says so', async () => {
       const { added, token, recipients } = await givenOffer();
 
       await mail().followMailLink({ token, keepRecipients: true });
 
       expect(await recipients()).toEqual([added]);
+    });
+
+    it('is not needed to get what the owner gets: adding oneself is refused', async () => {
+      const { formId, owner, address } = await givenOwner();
+
+      expect(await failureOf(owner.addFormRecipient({ formId, email: address.toUpperCase() }))).toMatchObject(
+        { reason: 'CONFLICT' },
+      );
+      expect((await owner.getOwnedForm({ formId })).form?.recipients).toEqual([]);
     });
 
     it('confirms no recipient by a link from before it was removed', async () => {

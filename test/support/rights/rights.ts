@@ -38,7 +38,8 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   OwnersService: {
     none: `requestSignIn getSignInLink signIn signOut listOwnerSessions endOwnerSession getOwner listOwnedForms
       getOwnedForm confirmOwnedForm closeOwnedForm reopenOwnedForm setOwnedFormMails addFormRecipient
-      removeFormRecipient offerOwnedForm replayOwnedDelivery markOwnedSubmissionsRead`,
+      removeFormRecipient offerOwnedForm replayOwnedDelivery markOwnedSubmissionsRead
+      withdrawOwnedFormOffer`,
     reading: `listOwnedSubmissions searchOwnedSubmissions getOwnedSubmission exportOwnedSubmissions getOwnedUpload
       getOwnedFormStatistics`,
     deletion: 'deleteOwnedSubmission',
@@ -173,6 +174,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   AddFormRecipientRequest: { destination: 'email', none: 'formId idempotencyKey' },
   RemoveFormRecipientRequest: { none: 'formId email' },
   OfferOwnedFormRequest: { ownership: 'email', none: 'formId idempotencyKey' },
+  WithdrawOwnedFormOfferRequest: { none: 'formId' },
   MarkOwnedSubmissionsReadRequest: { none: 'formId submissionId' },
   ReplayOwnedDeliveryRequest: { none: 'submissionId deliveryId idempotencyKey' },
   DeleteOwnedSubmissionRequest: { none: 'submissionId' },
