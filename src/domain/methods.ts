@@ -393,6 +393,13 @@ const owners: MethodTable<typeof OwnersService> = {
   removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
   offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
   withdrawOwnedFormOffer: { ...owner, audit: changes('form.offer_withdrawn'), stores: 'nothing' },
+  publishOwnedFormTexts: {
+    ...owner,
+    limits: { name: 'owner-texts', per: 'hour', owner: 120 },
+    audit: changes('form.published'),
+    size: messageLimits.definition,
+  },
+  deleteOwnedForm: { ...owner, audit: changes('form.deleted'), stores: 'nothing' },
   markOwnedSubmissionsRead: {
     ...owner,
     audit: isNot('It is a mark for the owner alone, and shows nothing.'),

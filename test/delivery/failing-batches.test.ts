@@ -139,7 +139,7 @@ describe.each(engines)('a batch on %s', (engine) => {
 it('makes mails at once after the clock stepped back by an hour', async () => {
   await using database = await openTestDatabase('pglite');
   await using mailServer = await startMailServer();
-  const form = await givenForm(database);
+  const form = await givenForm(database, { pendingOwnerEmail: 'new@example.com' });
   let step = 0;
   const now = () => Date.now() - step;
   await using delivery = startDelivery(database, { now, settings: { smtpUrl: mailServer.url } });

@@ -51,7 +51,7 @@ describe.each(engines)('the poller on %s', (engine) => {
   it('finds events and deliveries that are committed later than their times say', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const form = await givenForm(database);
+    const form = await givenForm(database, { pendingOwnerEmail: 'new@example.com' });
     await givenWebhook(database, form, { url: receiver.url });
     const counted = counting(database);
     await using _delivery = startDelivery(counted.database);

@@ -143,10 +143,8 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     problems.push(...(await see('ended')));
 
     expect(listed).toEqual([
-      expect.stringMatching(
-        /^Ended form Closed since Mar 1, 2026\n[\s\S]*publish it with a later “closesAt”/,
-      ),
-      expect.stringMatching(/^Full form Full: 1 of 1\n[\s\S]*delete responses or publish it/),
+      expect.stringMatching(/^Ended form Closed since Mar 1, 2026\n[\s\S]*set a later closing time/),
+      expect.stringMatching(/^Full form Full: 1 of 1\n[\s\S]*delete responses or set a higher maximum/),
     ]);
     expect(onPage).toContain('The form is full.');
     expect(inSettings).toContain('The form closed at the time in its settings.');
@@ -378,6 +376,78 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     );
     expect(mailsTo(next, 'has a new owner')).toEqual([]);
     expect(mailsTo(next, `/owner/forms/${id}`)).toHaveLength(1);
+  });
+
+  it.each([
+    ['with script', {}],
+    [
+      'without script, on a phone',
+      { javaScriptEnabled: false, ...PHONE, viewport: { width: 320, height: 640 } },
+    ],
+  ])('change texts and limits by a preview, and delete the form by its name, %s', async (name, options) => {
+    const { address, id } = await givenForm({ answers: 1 });
+    const page = await openAs(address, options);
+    const settled = async (what: string) => {
+      await shot(page, `${name.replaceAll(/\W+/g, '-')}-texts-${what}`);
+      if (name === 'with script') expect(await browser.audit(page), what).toEqual([]);
+      if (name === 'with script') return;
+      const body = await page.locator('body').boundingBox();
+      expect(body?.width, what).toBeLessThanOrEqual(320);
+    };
+    const definitionIn = async () => (await service.get(`/v1/forms/${id}`)).json.form.definition;
+    const before = await definitionIn();
+
+    await page.goto(`${service.url}/owner/forms/${id}/settings`);
+    await page.click('text=Edit texts and limits');
+    await settled('edit');
+    await page.fill('[name=name]', '');
+    await page.fill('[name="settings.maxSubmissions"]', 'many');
+    await page.click('main button[value=preview]');
+    expect(await page.locator('.summary li').count()).toBe(2);
+    await settled('refused');
+    await page.fill('[name=name]', 'Work with us');
+    await page.fill('[name="label.name"]', 'Your full name');
+    await page.fill('[name="help.note"]', 'A few words');
+    await page.fill('[name="options.team.eng"]', 'Engineers');
+    await page.fill('[name="settings.maxSubmissions"]', '40');
+    await page.fill('[name="settings.closesAt"]', '2027-05-04T10:30');
+    await page.fill('[name="settings.successMessage"]', 'Thank you!');
+    await page.click('main button[value=preview]');
+    expect(await page.textContent('.looks')).toMatch(/Work with us.*Your full name.*Engineers.*A few words/s);
+    expect(await definitionIn()).toEqual(before);
+    await settled('preview');
+    await page.click('text=Back to editing');
+    expect(await page.inputValue('[name="label.name"]')).toBe('Your full name');
+    await page.click('main button[value=preview]');
+    // Somebody else publishes meanwhile: nothing of theirs is lost unseen.
+    await service.post(`/v1/forms/${id}/versions`, { ...before, description: 'Theirs' });
+    await page.click('text="Publish"');
+    expect(await page.textContent('.summary')).toContain('changed in the meantime');
+    await page.click('main button[value=preview]');
+    await page.click('text="Publish"');
+    expect(await page.textContent('#done')).toBe('The new texts and limits are published.');
+    expect(await definitionIn()).toMatchObject({
+      name: 'Work with us',
+      delivery: before.delivery,
+      fields: [
+        { label: 'Your full name' },
+        { options: [{ label: 'Engineers', value: 'eng' }, {}] },
+        { description: 'A few words' },
+        {},
+      ],
+      settings: { maxSubmissions: 40, closesAt: '2027-05-04T10:30:00.000Z', successMessage: 'Thank you!' },
+    });
+
+    await page.click('text=Delete form');
+    await page.fill('#name', 'Job application');
+    await page.click('main button.danger');
+    expect(await page.textContent('.error')).toContain('as it is written above');
+    await settled('delete');
+    await page.fill('#name', 'Work with us');
+    await page.click('main button.danger');
+    expect(await page.textContent('#done')).toBe('The form is deleted.');
+    expect((await service.get(`/v1/forms/${id}`)).status).toBe(404);
+    await browser.expectNoProblems();
   });
 
   it('copy where a form is to be found, by a script that leaves the forms of the page alone', async () => {

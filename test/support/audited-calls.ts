@@ -270,6 +270,18 @@ export const auditedCalls: Record<string, Example> = {
     await owner.withdrawOwnedFormOffer({ formId });
     return byOwner('form.offer_withdrawn', formId);
   },
+  'OwnersService.publishOwnedFormTexts': async ({ owner, formId }) => {
+    const { form } = await owner.getOwnedForm({ formId });
+    const texts = { name: 'Another name', fields: [] };
+    await owner.publishOwnedFormTexts({ formId, texts, expectedVersionId: form?.versionId ?? '' });
+    const { versionId } = await owner.publishOwnedFormTexts({ formId, texts });
+    return byOwner('form.published', formId, versionId);
+  },
+  'OwnersService.deleteOwnedForm': async ({ owner, formId }) => {
+    const { form } = await owner.getOwnedForm({ formId });
+    await owner.deleteOwnedForm({ formId, name: form?.name ?? '' });
+    return byOwner('form.deleted', formId);
+  },
   'OwnersService.listOwnedSubmissions': async ({ owner, formId }) => {
     await owner.listOwnedSubmissions({ formId });
     return byOwner('submission.listed', formId);

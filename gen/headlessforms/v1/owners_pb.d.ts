@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { FormShare, FormStatus } from "./forms_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { FormDefinition } from "./definition_pb.js";
+import type { FieldOption, FormDefinition } from "./definition_pb.js";
 import type { ExportFormat, Submission, SubmissionStatus } from "./submissions_pb.js";
 import type { Upload } from "./uploads_pb.js";
 import type { Delivery } from "./webhooks_pb.js";
@@ -156,6 +156,20 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
    * @generated from field: string read_submission_id = 19;
    */
   readSubmissionId: string;
+
+  /**
+   * Its current version.
+   *
+   * @generated from field: string version_id = 20;
+   */
+  versionId: string;
+
+  /**
+   * The file that keeps the form, such as `forms/contact`: its owner changes no texts then. Empty if none does.
+   *
+   * @generated from field: string kept_in = 21;
+   */
+  keptIn: string;
 };
 
 /**
@@ -1132,6 +1146,218 @@ export declare type WithdrawOwnedFormOfferResponse = Message<"headlessforms.v1.W
 export declare const WithdrawOwnedFormOfferResponseSchema: GenMessage<WithdrawOwnedFormOfferResponse>;
 
 /**
+ * What a form says, and until when it takes submissions.
+ *
+ * @generated from message headlessforms.v1.OwnedFormTexts
+ */
+export declare type OwnedFormTexts = Message<"headlessforms.v1.OwnedFormTexts"> & {
+  /**
+   * Required. Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is about; empty: nothing is said.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * The texts of its fields. A field that is not named keeps its own.
+   *
+   * @generated from field: repeated headlessforms.v1.OwnedFieldTexts fields = 3;
+   */
+  fields: OwnedFieldTexts[];
+
+  /**
+   * What is said after a submission; empty: the usual words.
+   *
+   * @generated from field: string success_message = 4;
+   */
+  successMessage: string;
+
+  /**
+   * When it closes; unset: never.
+   *
+   * @generated from field: google.protobuf.Timestamp close_time = 5;
+   */
+  closeTime?: Timestamp | undefined;
+
+  /**
+   * How many submissions it takes at most; 0: any number.
+   *
+   * @generated from field: int32 max_submissions = 6;
+   */
+  maxSubmissions: number;
+};
+
+/**
+ * Describes the message headlessforms.v1.OwnedFormTexts.
+ * Use `create(OwnedFormTextsSchema)` to create a new message.
+ */
+export declare const OwnedFormTextsSchema: GenMessage<OwnedFormTexts>;
+
+/**
+ * What a form says at a field.
+ *
+ * @generated from message headlessforms.v1.OwnedFieldTexts
+ */
+export declare type OwnedFieldTexts = Message<"headlessforms.v1.OwnedFieldTexts"> & {
+  /**
+   * Required. The field.
+   *
+   * @generated from field: string field_id = 1;
+   */
+  fieldId: string;
+
+  /**
+   * Required. Its label.
+   *
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * Its help; empty: none.
+   *
+   * @generated from field: string description = 3;
+   */
+  description: string;
+
+  /**
+   * The labels of its options, by their values. An option that is not named keeps its label.
+   *
+   * @generated from field: repeated headlessforms.v1.FieldOption options = 4;
+   */
+  options: FieldOption[];
+
+  /**
+   * The labels of its rows, by their values. A row that is not named keeps its label.
+   *
+   * @generated from field: repeated headlessforms.v1.FieldOption rows = 5;
+   */
+  rows: FieldOption[];
+};
+
+/**
+ * Describes the message headlessforms.v1.OwnedFieldTexts.
+ * Use `create(OwnedFieldTextsSchema)` to create a new message.
+ */
+export declare const OwnedFieldTextsSchema: GenMessage<OwnedFieldTexts>;
+
+/**
+ * The request message for `PublishOwnedFormTexts`.
+ *
+ * @generated from message headlessforms.v1.PublishOwnedFormTextsRequest
+ */
+export declare type PublishOwnedFormTextsRequest = Message<"headlessforms.v1.PublishOwnedFormTextsRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. All texts as they are to be.
+   *
+   * @generated from field: headlessforms.v1.OwnedFormTexts texts = 2;
+   */
+  texts?: OwnedFormTexts | undefined;
+
+  /**
+   * Required, unless nothing is published. The version that the texts were made from.
+   *
+   * @generated from field: string expected_version_id = 3;
+   */
+  expectedVersionId: string;
+
+  /**
+   * Whether to check the texts alone.
+   *
+   * @generated from field: bool validate_only = 4;
+   */
+  validateOnly: boolean;
+};
+
+/**
+ * Describes the message headlessforms.v1.PublishOwnedFormTextsRequest.
+ * Use `create(PublishOwnedFormTextsRequestSchema)` to create a new message.
+ */
+export declare const PublishOwnedFormTextsRequestSchema: GenMessage<PublishOwnedFormTextsRequest>;
+
+/**
+ * The response message for `PublishOwnedFormTexts`.
+ *
+ * @generated from message headlessforms.v1.PublishOwnedFormTextsResponse
+ */
+export declare type PublishOwnedFormTextsResponse = Message<"headlessforms.v1.PublishOwnedFormTextsResponse"> & {
+  /**
+   * The definition with these texts, without what is said of its delivery.
+   *
+   * @generated from field: headlessforms.v1.FormDefinition definition = 1;
+   */
+  definition?: FormDefinition | undefined;
+
+  /**
+   * The current version.
+   *
+   * @generated from field: string version_id = 2;
+   */
+  versionId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.PublishOwnedFormTextsResponse.
+ * Use `create(PublishOwnedFormTextsResponseSchema)` to create a new message.
+ */
+export declare const PublishOwnedFormTextsResponseSchema: GenMessage<PublishOwnedFormTextsResponse>;
+
+/**
+ * The request message for `DeleteOwnedForm`.
+ *
+ * @generated from message headlessforms.v1.DeleteOwnedFormRequest
+ */
+export declare type DeleteOwnedFormRequest = Message<"headlessforms.v1.DeleteOwnedFormRequest"> & {
+  /**
+   * Required. The form to delete.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The form's name, to be sure.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.DeleteOwnedFormRequest.
+ * Use `create(DeleteOwnedFormRequestSchema)` to create a new message.
+ */
+export declare const DeleteOwnedFormRequestSchema: GenMessage<DeleteOwnedFormRequest>;
+
+/**
+ * The response message for `DeleteOwnedForm`.
+ *
+ * @generated from message headlessforms.v1.DeleteOwnedFormResponse
+ */
+export declare type DeleteOwnedFormResponse = Message<"headlessforms.v1.DeleteOwnedFormResponse"> & {
+};
+
+/**
+ * Describes the message headlessforms.v1.DeleteOwnedFormResponse.
+ * Use `create(DeleteOwnedFormResponseSchema)` to create a new message.
+ */
+export declare const DeleteOwnedFormResponseSchema: GenMessage<DeleteOwnedFormResponse>;
+
+/**
  * The request message for `MarkOwnedSubmissionsRead`.
  *
  * @generated from message headlessforms.v1.MarkOwnedSubmissionsReadRequest
@@ -2049,7 +2275,7 @@ export declare const OwnersService: GenService<{
     output: typeof OfferOwnedFormResponseSchema;
   },
   /**
-   * Takes back what `OfferOwnedForm` has asked: the link that was mailed does nothing any more.
+   * Takes back what `OfferOwnedForm` has asked: the link that was emailed does nothing any more.
    *
    * @generated from rpc headlessforms.v1.OwnersService.WithdrawOwnedFormOffer
    */
@@ -2057,6 +2283,32 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof WithdrawOwnedFormOfferRequestSchema;
     output: typeof WithdrawOwnedFormOfferResponseSchema;
+  },
+  /**
+   * Changes what a form says, when it closes and how many submissions it takes, by a new version. Texts that are
+   * published already need none. Violations have the paths of the definition, such as `definition.fields[0].label`.
+   *
+   * Fails with `FAILED_PRECONDITION` if the current version is not the expected one, or a file keeps the form. 120
+   * calls an hour.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.PublishOwnedFormTexts
+   */
+  publishOwnedFormTexts: {
+    methodKind: "unary";
+    input: typeof PublishOwnedFormTextsRequestSchema;
+    output: typeof PublishOwnedFormTextsResponseSchema;
+  },
+  /**
+   * Deletes a form with its submissions, sessions, files and webhooks, permanently. Fails with `FAILED_PRECONDITION` if
+   * a file keeps the form, and with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15
+   * minutes.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.DeleteOwnedForm
+   */
+  deleteOwnedForm: {
+    methodKind: "unary";
+    input: typeof DeleteOwnedFormRequestSchema;
+    output: typeof DeleteOwnedFormResponseSchema;
   },
   /**
    * Marks a submission, and all that came before it, as read. What was marked before stays so.

@@ -22,7 +22,7 @@ export const showForms: HandleOwner = async (exchange) => {
   const root = rootOf(request);
   const done = exchange.cookies.takeDone();
   const body = html`<h1>${owner.title}</h1>
-${banner(done, ['doneReopened', 'doneSignedOut'], language)}
+${banner(done, ['doneReopened', 'doneSignedOut', 'doneFormDeleted'], language)}
 ${forms.length === 0 && html`<p class="lead">${owner.noForms}</p>`}
 <ul class="forms">${forms.map(
     (form) => html`<li>${formOf(form, { root, csrf, language })}</li>

@@ -6,7 +6,9 @@ import { confirmForm, showForms } from './forms.ts';
 import { type HandleOpen, type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
 import {
   addRecipient,
+  askToDeleteForm,
   closeForm,
+  deleteForm,
   offerForm,
   removeRecipient,
   reopenForm,
@@ -24,6 +26,7 @@ import {
   searchSubmissions,
   showSubmissions,
 } from './submissions.ts';
+import { postTexts, showTexts } from './texts.ts';
 
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
 export function createOwnerPages(options: OwnerPageOptions): Router {
@@ -64,6 +67,8 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   serve('/owner/forms/:id/recipients/remove', { post: page(removeRecipient) });
   serve('/owner/forms/:id/hand-over', { post: page(offerForm) });
   serve('/owner/forms/:id/hand-over/withdraw', { post: page(withdrawOffer) });
+  serve('/owner/forms/:id/texts', { get: page(showTexts), post: page(postTexts) });
+  serve('/owner/forms/:id/delete', { get: page(askToDeleteForm), post: page(deleteForm) });
   serve('/owner/submissions/:id', { get: page(showSubmission) });
   serve('/owner/submissions/:id/delete', { get: page(askToDelete), post: page(deleteSubmission) });
   serve('/owner/submissions/:id/replay', { post: page(sendMailAgain) });

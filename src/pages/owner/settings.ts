@@ -1,13 +1,14 @@
 import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { type Html, html } from '../../domain/text/html.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, rootOf } from '../layout.ts';
-import { formHead, formIn, formUrl, openingOf } from './forms.ts';
+import { countOf, formHead, formIn, formUrl, openingOf } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
 import { banner, buttonForm, csrfInput, type Done, type OwnerContent } from './layout.ts';
+import { keptIn } from './texts.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -25,11 +26,61 @@ async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise
 <h2>${language.owner.takesAnswers}</h2>
 ${banner(done, ['doneClosed', 'doneReopened'], language)}
 ${openingOf(form, language, { base: view.here, csrf })}
+<h2>${language.owner.texts}</h2>
+${banner(done, ['doneTexts'], language)}
+${
+  form.keptIn === ''
+    ? html`<p>${language.owner.textsText}</p>
+<p><a class="button quiet" href="${view.here}/texts">${language.owner.editTexts}</a></p>`
+    : keptIn(form, language)
+}
 ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
-${handOverOf(form, view)}`;
+${handOverOf(form, view)}
+${form.keptIn === '' && html`<p class="actions"><a class="danger" href="${view.here}/delete">${language.owner.deleteForm}</a></p>`}`;
   const title = `${language.owner.settings}: ${form.name}`;
   return { title, body, status: problem === undefined ? 200 : 422 };
+}
+
+/** Asks whether to delete a form, by its name. */
+export const askToDeleteForm: HandleOwner = async (exchange) => {
+  const form = await formIn(exchange);
+  return form && deletePage(exchange, form);
+};
+
+/** Deletes a form with all that belongs to it, if its name was typed. */
+export const deleteForm: HandleOwner = async (exchange) => {
+  const { request, call, inputs } = exchange;
+  const form = await formIn(exchange);
+  if (form === undefined) return undefined;
+  const name = lastOf(inputs, 'name');
+  try {
+    await call(rpcs.deleteOwnedForm, { formId: form.id, name });
+  } catch (error) {
+    if (restErrorOf(error).reason !== 'invalid') throw error;
+    return deletePage(exchange, form, name);
+  }
+  return answerAt(exchange, `${rootOf(request)}owner`, 'doneFormDeleted');
+};
+
+/** With `wrong`, a name was typed that is not the form's. */
+function deletePage(
+  { request, language, csrf }: OwnerExchange,
+  form: OwnedForm,
+  wrong?: string,
+): OwnerContent {
+  const { owner, words } = language;
+  const here = formUrl(request, form);
+  const isWrong = wrong !== undefined;
+  const title = fill(owner.deleteFormTitle, { form: form.name });
+  const body = html`<h1>${title}</h1>
+<p class="lead">${countOf(form.acceptedCount, language)}. ${owner.deleteFormText}</p>
+<form method="post" action="${here}/delete" novalidate>${csrfInput(csrf)}
+<div class="${isWrong ? 'field wrong' : 'field'}"><label for="name">${fill(owner.deleteFormName, { form: form.name })}</label>
+${isWrong && html`<p class="error" id="name.error"><span class="sr">${words.error} </span>${owner.wrongName}</p>`}
+<input${attributes({ class: 'control', id: 'name', name: 'name', required: true, dir: 'auto', autocomplete: 'off', value: wrong, autofocus: isWrong, 'aria-invalid': isWrong && 'true', 'aria-describedby': isWrong && 'name.error' })}></div>
+<div class="actions"><button class="danger">${owner.deleteForm}</button><a href="${here}/settings">${owner.keep}</a></div></form>`;
+  return { title: isWrong ? fill(words.errorTitle, { title }) : title, body, status: isWrong ? 422 : 200 };
 }
 
 /** Closes a form. */

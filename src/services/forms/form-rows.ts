@@ -19,7 +19,15 @@ export function readDefinition(
   message: DefinitionMessage | undefined,
   options: DefinitionOptions,
 ): { definition: FormDefinition; deliverySecret?: string } {
-  const checked = checkDefinition(message && definitionFromMessage(message), options);
+  return requireDefinition(message && definitionFromMessage(message), options);
+}
+
+/** Checks a definition as JSON has it. Throws INVALID with every problem. */
+export function requireDefinition(
+  input: unknown,
+  options: DefinitionOptions,
+): { definition: FormDefinition; deliverySecret?: string } {
+  const checked = checkDefinition(input, options);
   if (!checked.ok) {
     throw invalid(checked.violations.map((one) => ({ ...one, path: fieldPathOf(one.path) })));
   }

@@ -97,10 +97,10 @@ export async function publishNext(
   tx: Transaction,
   context: ServiceContext,
   call: HandlerContext,
-  { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking }: NextDefinition,
+  { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking, publisher }: NextDefinition,
 ): Promise<Published> {
   const { secrets, audit } = context;
-  const caller = callerOf(call);
+  const caller = publisher ?? callerOf(call);
   await lockForm(tx, formId);
   const before = await changeableForm(tx, caller, formId);
   refuseUnlessPublished(before);
@@ -138,7 +138,7 @@ export async function publishNext(
   const change = { form: before, delivery, secret: deliverySecret, at };
   const webhookSecret = await syncDefinitionWebhook(tx, context, change);
   const detail = breaking ? { detail: 'although it breaks the compatibility of the form' } : {};
-  await audit.change(tx, call, { resource: version.id, formId, ...detail });
+  await audit.change(tx, call, { projectId: before.projectId, resource: version.id, formId, ...detail });
   return { version, webhookSecret, changes };
 }
 
@@ -205,6 +205,8 @@ type NextDefinition = {
   at: Date;
   expectedVersionId: string;
   allowBreaking: boolean;
+  /** For whom it is published; absent: the caller. */
+  publisher?: Pick<Caller, 'projectId' | 'keyId' | 'scopes'>;
 };
 
 /** `webhookSecret` is empty unless a secret was made. */

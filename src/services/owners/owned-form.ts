@@ -125,6 +125,8 @@ export function ownedFormToMessage(
     ...(Number.isFinite(limit.max) && { submissionLimit: limit }),
     id: form.id,
     name: form.name,
+    versionId: form.currentVersionId,
+    keptIn: keeperOf(form),
     status: enumValue(FormStatus, form.status),
     confirmed: form.ownerConfirmedAt !== null,
     createTime: timestampFromDate(form.createdAt),
@@ -137,8 +139,16 @@ export function ownedFormToMessage(
   };
 }
 
+/** Which file keeps a form, as far as it is known; empty if none does. */
+export function keeperOf({ managedBy, key }: Pick<OwnedForm, 'managedBy' | 'key'>): string {
+  if (managedBy === null || managedBy === '') return '';
+  return key === null ? managedBy : `${managedBy.replace(/\/$/, '')}/${key}`;
+}
+
 /** What is asked, without where answers go: URLs of receivers are their makers' alone. */
-function withoutDelivery(definition: FormDefinition): Omit<DefinitionMessage, 'delivery' | '$typeName'> {
+export function withoutDelivery(
+  definition: FormDefinition,
+): Omit<DefinitionMessage, 'delivery' | '$typeName'> {
   const { delivery: _, $typeName: __, ...asked } = definitionToMessage(definition);
   return asked;
 }

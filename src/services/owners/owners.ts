@@ -31,6 +31,7 @@ import {
   takeOwnership,
 } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
+import { textMethods } from './owned-texts.ts';
 import { sessionMethods } from './owner-sessions.ts';
 import { createScanner } from './search.ts';
 import { statisticsMethods } from './statistics.ts';
@@ -43,6 +44,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     ...sessionMethods(context),
     ...submissionMethods(context, scan),
     ...statisticsMethods(context, scan),
+    ...textMethods(context),
 
     async listOwnedForms(request, call) {
       const owner = ownerOf(call);

@@ -156,6 +156,8 @@ const owned = rowsOf(
     'ownerConfirmedAt',
     'pendingOwnerEmail',
     'closedAt',
+    'key',
+    'managedBy',
     'readUpTo',
     'createdAt',
   ],

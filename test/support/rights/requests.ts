@@ -148,6 +148,16 @@ const byName: Record<string, Values> = {
   reason: () => [undefined, 'No'],
   declineReason: () => [undefined, 'No'],
 
+  texts: () => [
+    {
+      name: 'Census',
+      fields: [
+        { fieldId: 'home', label: 'Home' },
+        { fieldId: 'map', label: 'Another map' },
+      ],
+    },
+  ],
+  validateOnly: () => [undefined, true],
   fieldId: () => ['map'],
   filename: () => ['eve.txt'],
   content: () => [Buffer.from('Eve').toString('base64')],
@@ -201,6 +211,7 @@ const byMessage: Record<string, Record<string, Values>> = {
   CreateUploadRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },
   UploadFileRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },
   ReplayDeliveriesRequest: { formId: ({ formId }) => [undefined, formId] },
+  DeleteOwnedFormRequest: { name: () => ['Census'] },
   EndOwnerSessionRequest: { sessionId: () => ['unknown'] },
 };
 

@@ -38,11 +38,11 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
   OwnersService: {
     none: `requestSignIn getSignInLink signIn signOut listOwnerSessions endOwnerSession getOwner listOwnedForms
       getOwnedForm confirmOwnedForm closeOwnedForm reopenOwnedForm setOwnedFormMails addFormRecipient
-      removeFormRecipient offerOwnedForm replayOwnedDelivery markOwnedSubmissionsRead
+      removeFormRecipient offerOwnedForm replayOwnedDelivery markOwnedSubmissionsRead publishOwnedFormTexts
       withdrawOwnedFormOffer`,
     reading: `listOwnedSubmissions searchOwnedSubmissions getOwnedSubmission exportOwnedSubmissions getOwnedUpload
       getOwnedFormStatistics`,
-    deletion: 'deleteOwnedSubmission',
+    deletion: 'deleteOwnedSubmission deleteOwnedForm',
   },
   Health: { none: 'check watch' },
   ServerReflection: { none: 'serverReflectionInfo' },
@@ -175,6 +175,10 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   RemoveFormRecipientRequest: { none: 'formId email' },
   OfferOwnedFormRequest: { ownership: 'email', none: 'formId idempotencyKey' },
   WithdrawOwnedFormOfferRequest: { none: 'formId' },
+  PublishOwnedFormTextsRequest: { none: 'formId expectedVersionId validateOnly' },
+  OwnedFormTexts: { none: 'name description successMessage closeTime maxSubmissions' },
+  OwnedFieldTexts: { none: 'fieldId label description' },
+  DeleteOwnedFormRequest: { none: 'formId name' },
   MarkOwnedSubmissionsReadRequest: { none: 'formId submissionId' },
   ReplayOwnedDeliveryRequest: { none: 'submissionId deliveryId idempotencyKey' },
   DeleteOwnedSubmissionRequest: { none: 'submissionId' },
