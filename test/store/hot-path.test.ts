@@ -7,8 +7,8 @@ import { temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
 /*
- * Rows of projects can be spread over several databases, or over partitions by time, only as long as what runs for
- * each submission says whose rows it wants. docs/scaling.md says what that is for.
+ * Rows of projects can be moved to a database of their own only as long as what runs for each submission says whose
+ * rows it wants: see the cells in docs/scaling.md.
  */
 
 /** What holds rows of projects, and grows with what people do. */
@@ -20,7 +20,7 @@ const TABLES =
  */
 const RESTRICTING = 'id|project_id|form_id|webhook_id|event_id|session_id|submission_id|delivery_id';
 
-/** What may look at rows of all projects, as docs/scaling.md lists it: each process looks for work. */
+/** What may look at rows of all projects: each process looks for work. */
 const ACROSS_PROJECTS: [name: string, pattern: RegExp][] = [
   [
     'asks whether something is due',

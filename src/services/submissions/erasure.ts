@@ -167,7 +167,7 @@ const phases = ['accepted', 'spam', 'sessions', 'events'] as const;
 const TIME_SLICE_MS = 2_000;
 
 /** Rows of one transaction: some milliseconds. */
-const GROUP = 200;
+const GROUP = 1_000;
 
 const MAX_VALUE_LENGTH = 1_000;
 

@@ -48,6 +48,12 @@ const placesOfValues: [string, string, Give, Give][] = [
     answered({ text: ' ada@example.com\u00a0' }),
     answered({ text: 'x' }),
   ],
+  [
+    'a text that JSON writes with escapes, and LIKE reads otherwise',
+    '100%_"x"\\y',
+    answered({ text: '100%_"X"\\y' }),
+    answered({ text: '100a_"x"\\y' }),
+  ],
   ['a text in another case', 'ärger', answered({ text: 'ÄRGER' }), answered({ text: 'Arger' })],
   [
     'a letter with its mark as two characters',
