@@ -1,9 +1,10 @@
+import type { DescEnum } from '@bufbuild/protobuf';
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isEmailAddress } from '../domain/addresses/email-address.ts';
 import { enumName } from '../domain/enums.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
-import { required, type Violation } from '../domain/errors/violations.ts';
+import { oneOfEnum, required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import { textProblem } from '../domain/json/json-problems.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
@@ -70,11 +71,16 @@ export function askedName<E extends Parameters<typeof enumName>[0]>(
   values: E,
   value: E[keyof E],
   path: string,
+  choices: DescEnum,
 ) {
   const name = enumName(values, value);
   if (name !== undefined || value === values.UNSPECIFIED) return name;
-  const known = Object.values(values).flatMap((each) => enumName(values, each as E[keyof E]) ?? []);
-  throw badParameter(path, 'custom', `Expected one of ${known.join(', ')}`);
+  throw unknownValue(path, choices);
+}
+
+/** The failure of a field that has none of the values of its enum that the call takes: all of them, or those `taken`. */
+export function unknownValue(path: string, choices: DescEnum, taken?: readonly number[]) {
+  return badParameter(path, 'invalid_enum_value', oneOfEnum(choices, taken));
 }
 
 /** What is wrong with a text that callers choose. An empty one is none: only one that is `needed` lacks. */

@@ -1,5 +1,6 @@
-import type { DescEnumValue, DescField, DescMessage } from '@bufbuild/protobuf';
+import type { DescEnum, DescEnumValue, DescField, DescMessage } from '@bufbuild/protobuf';
 import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { oneOfEnum, type Violation } from '../errors/violations.ts';
 
 /**
  * The path of a place of a definition in the messages that carry one, from its path in the definition's JSON:
@@ -9,26 +10,40 @@ import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_p
  * A part that no message has, such as an unknown property, stays as it is.
  */
 export function fieldPathOf(jsonPath: string): string {
-  let path = ROOT;
-  let at: Place = FormDefinitionSchema;
-  for (const part of jsonPath === '' ? [] : jsonPath.split('.')) {
-    const [added, next] = fieldStep(at, part);
-    path += added;
-    at = next;
-  }
-  return path;
+  return fieldAt(jsonPath).path;
 }
 
-/** What a part of a JSON path adds to that of fields, and where it leads. */
-function fieldStep(at: Place, part: string): [added: string, next: Place] {
-  if (at?.kind === 'field') return [`.${part}`, insideOf(at)];
+/** What is wrong with a definition, as callers of RPCs have written it: with the names of fields and enum values. */
+export function ofFields(violation: Violation): Violation {
+  const { path, choices } = fieldAt(violation.path);
+  const isUnknown = violation.code === 'invalid_enum_value' && choices !== undefined;
+  return { ...violation, path, ...(isUnknown && { message: oneOfEnum(choices) }) };
+}
+
+function fieldAt(jsonPath: string): { path: string; choices: DescEnum | undefined } {
+  let path = ROOT;
+  let at: Place = FormDefinitionSchema;
+  let choices: DescEnum | undefined;
+  for (const part of jsonPath === '' ? [] : jsonPath.split('.')) {
+    const step = fieldStep(at, part);
+    path += step.added;
+    at = step.next;
+    choices = step.choices;
+  }
+  return { path, choices };
+}
+
+/** What a part of a JSON path adds to that of fields, where it leads, and the enum if it leads to a value of one. */
+function fieldStep(at: Place, part: string): { added: string; next: Place; choices?: DescEnum | undefined } {
+  if (at?.kind === 'field') return { added: `.${part}`, next: insideOf(at) };
   const isIndex = /^\d+$/.test(part);
   const steps = at === undefined ? [] : stepsTo(at, isIndex ? WRAPPED_LIST : part);
   const names = steps.map(({ name }) => `.${name}`).join('');
-  const next = placeOf(steps.at(-1));
-  if (isIndex) return [`${names}[${part}]`, steps.length === 0 ? at : next];
+  const last = steps.at(-1);
+  const next = placeOf(last);
+  if (isIndex) return { added: `${names}[${part}]`, next: steps.length === 0 ? at : next };
   const choice = at?.oneofs.find((oneof) => jsonNamesOfChoices.get(keyOf(oneof)) === part);
-  return [choice === undefined ? names || `.${part}` : `.${choice.name}`, next];
+  return { added: choice === undefined ? names || `.${part}` : `.${choice.name}`, next, choices: last?.enum };
 }
 
 /** The path in the definition's JSON of what `fieldPathOf` names; undefined for a path to anything else. */

@@ -1,3 +1,4 @@
+import type { DescEnum } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { isObject, isScalar } from '../json/json.ts';
 import { kindNamed, messageOf, oneOf, unknownProperties } from './zod-messages.ts';
@@ -46,6 +47,12 @@ export function pathOf(...parts: PropertyKey[]): string {
 /** The id of the field that a violation of answers is about: `email` of `answers.email`, `cv` of `answers.cv.0`. */
 export function fieldIdOf(path: string): string {
   return path.split('.')[1] ?? '';
+}
+
+/** The message for a number that is none of an enum's, or of those of its values that a call takes. */
+export function oneOfEnum({ values }: DescEnum, taken?: readonly number[]): string {
+  const names = values.filter(({ number }) => (taken === undefined ? number !== 0 : taken.includes(number)));
+  return `Expected one of ${names.map(({ name }) => name).join(', ')}`;
 }
 
 /** A list of violations in one line: the first one at its place, and how many more there are. */

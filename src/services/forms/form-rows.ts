@@ -4,7 +4,7 @@ import {
   type DefinitionOptions,
   type FormDefinition,
 } from '../../domain/definition/definition.ts';
-import { fieldPathOf } from '../../domain/definition/definition-path.ts';
+import { ofFields } from '../../domain/definition/definition-path.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import { type EventType, eventTypes } from '../../domain/events/index.ts';
@@ -28,9 +28,7 @@ export function requireDefinition(
   options: DefinitionOptions,
 ): { definition: FormDefinition; deliverySecret?: string } {
   const checked = checkDefinition(input, options);
-  if (!checked.ok) {
-    throw invalid(checked.violations.map((one) => ({ ...one, path: fieldPathOf(one.path) })));
-  }
+  if (!checked.ok) throw invalid(checked.violations.map(ofFields));
   return checked;
 }
 

@@ -1,5 +1,9 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { AnswersSchemaFormat, type FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import {
+  AnswersSchemaFormat,
+  AnswersSchemaFormatSchema,
+  type FormsService,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
 import type { VersionToDescribe } from '../../domain/contracts/answers-file.ts';
 import { firstContract } from '../../domain/contracts/contract.ts';
@@ -14,7 +18,7 @@ import type { Queries } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { contractOf, findVersion, findVersionByNumber, type Version } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter } from '../request-values.ts';
+import { unknownValue } from '../request-values.ts';
 import { projectForm } from './form-access.ts';
 import { agentSchemaToMessage, formToMessage, formToStranger } from './form-proto.ts';
 
@@ -40,7 +44,7 @@ export function schemaMethods({ database }: Pick<ServiceContext, 'database'>) {
     async getAnswersSchema({ formId, format, version: number }, call) {
       const form = await projectForm(database, callerOf(call), formId);
       const name = formats[format];
-      if (name === undefined) throw badParameter('format', 'invalid_enum_value', 'Expected a format');
+      if (name === undefined) throw unknownValue('format', AnswersSchemaFormatSchema);
       const version = await versionAsked(database, form, number);
       const described: VersionToDescribe =
         version === null

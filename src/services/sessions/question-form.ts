@@ -2,7 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { fieldPathOf } from '../../domain/definition/definition-path.ts';
+import { ofFields } from '../../domain/definition/definition-path.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { definitionFromSchema, schemaPathOf } from '../../domain/definition/from-json-schema.ts';
 import { checkQuestions } from '../../domain/definition/questions.ts';
@@ -66,19 +66,22 @@ function readQuestions(
     case 'definition': {
       const checked = checkQuestions(definitionFromMessage(subject.value), options);
       if (checked.ok) return checked.definition;
-      throw refused(checked.violations, (path) =>
-        path === RETENTION ? 'retention_days' : fieldPathOf(path),
-      );
+      throw refused(checked.violations, ofFields);
     }
     case 'schema': {
       const unsafe = jsonProblems(subject.value, 'schema');
       if (unsafe.length > 0) throw invalid(unsafe);
       const read = definitionFromSchema(subject.value);
-      if (!read.ok) throw refused(read.violations, (path) => pathOf('schema', path));
+      if (!read.ok)
+        throw refused(
+          read.violations,
+          atPath((path) => pathOf('schema', path)),
+        );
       const checked = checkQuestions(read.definition, options);
       if (checked.ok) return checked.definition;
-      throw refused(checked.violations, (path) =>
-        path === RETENTION ? 'retention_days' : pathOf('schema', schemaPathOf(path, read.definition)),
+      throw refused(
+        checked.violations,
+        atPath((path) => pathOf('schema', schemaPathOf(path, read.definition))),
       );
     }
     case 'formId':
@@ -91,8 +94,14 @@ function readQuestions(
 
 const RETENTION = 'settings.retentionDays';
 
-function refused(violations: readonly Violation[], pathFrom: (path: string) => string) {
-  return invalid(violations.map((one) => ({ ...one, path: pathFrom(one.path) })));
+function refused(violations: readonly Violation[], inRequest: (violation: Violation) => Violation) {
+  return invalid(
+    violations.map((one) => (one.path === RETENTION ? { ...one, path: 'retention_days' } : inRequest(one))),
+  );
+}
+
+function atPath(pathFrom: (path: string) => string) {
+  return (violation: Violation) => ({ ...violation, path: pathFrom(violation.path) });
 }
 
 /** Published from the beginning, with one version and without an owner. */

@@ -2,10 +2,11 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   SessionStatus,
+  SessionStatusSchema,
   type SessionsService,
   type SubmitSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { AnswerChannel, AnswerChannelSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { translate } from '../../domain/definition/translate.ts';
 import { notFound } from '../../domain/errors/failure.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
@@ -23,7 +24,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage } from '../forms/form-proto.ts';
 import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
-import { askedName, badParameter, pageRequestOf } from '../request-values.ts';
+import { askedName, badParameter, pageRequestOf, unknownValue } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { createAwaitSession } from './await-session.ts';
@@ -73,7 +74,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       if (after !== undefined && after?.formId !== request.formId) {
         throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
       }
-      const status = askedName(SessionStatus, request.status, 'status');
+      const status = askedName(SessionStatus, request.status, 'status', SessionStatusSchema);
       const { items, nextCursor } = await listStored(context.database, request.formId, {
         ...(status !== undefined && { status }),
         ...(after !== undefined && { after }),
@@ -138,5 +139,5 @@ async function submitSession(context: ServiceContext, request: SubmitSessionRequ
 function channelOf(channel: AnswerChannel): 'api' | 'mcp_user' {
   if (channel === AnswerChannel.MCP_USER) return 'mcp_user';
   if (channel === AnswerChannel.UNSPECIFIED || channel === AnswerChannel.API) return 'api';
-  throw badParameter('answered_by', 'invalid_enum_value', 'Expected API or MCP_USER');
+  throw unknownValue('answered_by', AnswerChannelSchema, [AnswerChannel.API, AnswerChannel.MCP_USER]);
 }

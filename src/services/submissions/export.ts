@@ -2,7 +2,11 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { stringify } from 'csv-stringify/sync';
 import type { CsvForPeople } from '../../../gen/headlessforms/v1/owners_pb.js';
-import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import {
+  ExportFormat,
+  ExportFormatSchema,
+  type ExportSubmissionsRequest,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
@@ -13,7 +17,7 @@ import { findAnyForm } from '../../store/forms/forms.ts';
 import { type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter } from '../request-values.ts';
+import { badParameter, unknownValue } from '../request-values.ts';
 import { personalIn, type SubmissionRow, submissionToJson } from './submission-proto.ts';
 
 /**
@@ -73,7 +77,7 @@ async function formatterOf(
     const version = await findVersion(database, stored?.currentVersionId ?? '');
     return peopleFormat(fields, linkOf, people, version?.definition.fields ?? []);
   }
-  throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
+  throw unknownValue('format', ExportFormatSchema);
 }
 
 /** Submissions differ in size by a thousand times, so pages are made about equal in bytes. */

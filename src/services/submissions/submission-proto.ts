@@ -8,6 +8,7 @@ import {
   RespondentMethod,
   type SubmissionSchema,
   SubmissionStatus,
+  SubmissionStatusSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -19,7 +20,7 @@ import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
-import { badParameter } from '../request-values.ts';
+import { unknownValue } from '../request-values.ts';
 
 /** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof SubmissionSchema> {
@@ -97,7 +98,7 @@ export function submissionStatusOf(status?: SubmissionStatus): 'accepted' | 'spa
     case SubmissionStatus.SPAM:
       return 'spam';
     default:
-      throw badParameter('status', 'custom', 'Expected accepted or spam');
+      throw unknownValue('status', SubmissionStatusSchema);
   }
 }
 

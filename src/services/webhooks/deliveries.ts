@@ -3,6 +3,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   DeliveryStatus,
+  DeliveryStatusSchema,
   type ReplayDeliveriesRequest,
   type TestWebhookRequest,
   type WebhooksService,
@@ -91,7 +92,7 @@ async function logPage(
   request: LogRequest,
 ) {
   const page = pageRequestOf(request, 'dlv');
-  const status = askedName(DeliveryStatus, request.status, 'status');
+  const status = askedName(DeliveryStatus, request.status, 'status', DeliveryStatusSchema);
   const filter = { ...of, ...(status !== undefined && { status }) };
   const { items, nextCursor } = await listDeliveries(database, filter, page);
   return { deliveries: items.map(deliveryToMessage), nextPageToken: nextCursor ?? '' };

@@ -1,11 +1,11 @@
-import type {
-  WebhookFilter as FilterMessage,
-  WebhookEvent,
+import {
+  type WebhookFilter as FilterMessage,
+  type WebhookEvent,
+  WebhookEventSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { invalid } from '../../domain/errors/failure.ts';
-import { custom, required, type Violation } from '../../domain/errors/violations.ts';
-import { registrableNames } from '../../domain/events/index.ts';
+import { custom, oneOfEnum, required, type Violation } from '../../domain/errors/violations.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { formLimits, MAX_SOURCE_LENGTH, secretLength } from '../../domain/limits/limits.ts';
 import type { Caller } from '../../rpc/context.ts';
@@ -47,8 +47,7 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
   return events.flatMap((event, index): Violation[] => {
     const path = `events[${index}]`;
     if (eventName(event) === undefined) {
-      const message = `Expected one of ${registrableNames.map((name) => `"${name}"`).join(', ')}`;
-      return [{ path, code: 'invalid_enum_value', message }];
+      return [{ path, code: 'invalid_enum_value', message: oneOfEnum(WebhookEventSchema) }];
     }
     if (events.indexOf(event) === index) return [];
     return [{ path, code: 'custom', message: 'The event is named twice' }];
