@@ -40,6 +40,18 @@ it.each([
   expect(open?.filter((pattern) => pattern.includes('https?')).length).toBeGreaterThan(some);
 });
 
+it('describes the body of every reply that has one, so that generated types of all replies have it', () => {
+  const without = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.values(operations).flatMap((operation) =>
+      Object.entries('responses' in operation ? (operation.responses as Record<string, object>) : {})
+        .filter(([status, reply]) => status !== '304' && !('content' in reply))
+        .map(([status]) => `${path} ${status}`),
+    ),
+  );
+
+  expect(without).toEqual([]);
+});
+
 it('names every operation once', () => {
   const names = Object.values(document.paths).flatMap((path) =>
     Object.values(path).map((operation) => ('operationId' in operation ? operation.operationId : undefined)),

@@ -73,6 +73,8 @@ function sentOn(operation: Operation): object {
   return {
     description: 'Where the HTML form sends its user',
     headers: replyHeaders(303, operation),
+    // A note with a link, for programs that don't follow it. Generators give a reply without a body no type of one.
+    content: { 'text/html': page, 'text/plain': page },
   };
 }
 

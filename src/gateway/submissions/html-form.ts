@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { create } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import type { Response } from 'express';
 import {
   EndingSchema,
   HostedService,
@@ -41,13 +40,13 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
       idempotencyKey,
     });
     if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
-    if (ending?.redirectUrl) return leadOn(response, ending.redirectUrl);
+    if (ending?.redirectUrl) return response.redirect(303, ending.redirectUrl);
     sendPage(response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
   } catch (error) {
     const refused = restErrorOf(error);
     if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
     const errorPage = error instanceof ConnectError ? error.metadata.get('location') : null;
-    if (errorPage !== null) return leadOn(response, errorPage);
+    if (errorPage !== null) return response.redirect(303, errorPage);
     const session = await findHostedForm(context, formId, inputs);
     if (session === undefined) throw error;
     // Pages tell what is wrong with a file from what is wrong with the list of them.
@@ -56,12 +55,6 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
     const page = pages.renderRefusedPost(session, { request, inputs, details, site: site.address });
     sendPage(response, refused.status, page);
   }
-}
-
-function leadOn(response: Response, address: string): void {
-  response.statusCode = 303;
-  response.setHeader('location', address);
-  response.end();
 }
 
 /** The inputs of a post, and what is wrong with its files. */
