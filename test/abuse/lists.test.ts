@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import {
   createConnectTransport,
@@ -8,6 +9,8 @@ import {
 } from '@connectrpc/connect-node';
 import { expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { runOn } from '../support/postgres.ts';
+import { seedSubmissions } from '../support/seed.ts';
 import {
   type AttackedService,
   givenForm,
@@ -23,6 +26,12 @@ const COUNT = 60;
 /** Storing sixty and reading them nine times takes seconds, and longer beside other tests. */
 const TIMEOUT_MS = 120_000;
 const LARGE_BYTES = 250_000;
+
+const MANY = 300_000;
+const WALKERS = 8;
+const SUBMITS = 200;
+/** How long a submit may take beside them. Without a bound on walks it took seconds. */
+const SUBMIT_MS = 1_000;
 
 /** What gRPC clients take unless they are told otherwise. */
 const DEFAULT_CLIENT_BYTES = 4 * 1024 * 1024;
@@ -49,6 +58,53 @@ it.concurrent.each(['pglite', 'postgres'] as const)(
   },
   TIMEOUT_MS,
 );
+
+it('hundreds of thousands of submissions, skipped again and again', { timeout: TIMEOUT_MS }, async () => {
+  const service = await sharedService('postgres', UNLIMITED_RATES);
+  const { url, key, databaseUrl = '' } = service;
+  const [formId, others] = [await givenForm(service), await givenForm(service)];
+  await seedSubmissions((...statement) => runOn(databaseUrl, ...statement), formId, MANY);
+  const headers = { authorization: `Bearer ${key}` };
+  const statuses = new Map<number, number>();
+  const waits: number[] = [];
+
+  const harm = await harmDone(service, async () => {
+    let over = false;
+    const walk = async () => {
+      const { status } = await fetch(`${url}/v1/forms/${formId}/submissions?limit=1&offset=${MANY - 10}`, {
+        headers,
+      });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      // What many requests come to is another matter.
+      if (status === 429) await sleep(20);
+    };
+    const walkers = Array.from({ length: WALKERS }, async () => {
+      while (!over) await walk();
+    });
+    for (let n = 0; n < SUBMITS; n += 1) waits.push(await timeToSubmit(url, others));
+    over = true;
+    await Promise.all(walkers);
+  });
+
+  console.log(
+    `submits beside deep offsets: ${Math.round(Math.max(...waits))} ms at most, walks ${JSON.stringify([...statuses])}`,
+  );
+  expect(new Set(statuses.keys())).toEqual(new Set([200, 429]));
+  expect(Math.max(...waits)).toBeLessThan(SUBMIT_MS);
+  expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+});
+
+async function timeToSubmit(url: string, formId: string): Promise<number> {
+  const begun = performance.now();
+  const response = await fetch(`${url}/api/forms/${formId}/submissions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ answers: { email: 'ada@example.com' } }),
+  });
+  if (response.status !== 201) throw new Error(await response.text());
+  return performance.now() - begun;
+}
 
 /** A form with as many submissions of nearly the largest size as a list by REST can hold. */
 async function givenLargeSubmissions(service: AttackedService): Promise<string> {

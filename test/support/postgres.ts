@@ -68,11 +68,15 @@ export async function startPostgres(more: Record<string, string> = {}): Promise<
 }
 
 /** Runs one statement on the server, outside any pool, and returns its rows. */
-export async function runOn(url: string, sql: string): Promise<Record<string, unknown>[]> {
+export async function runOn(
+  url: string,
+  sql: string,
+  params: unknown[] = [],
+): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query(sql)).rows;
+    return (await client.query(sql, params)).rows;
   } finally {
     await client.end();
   }
