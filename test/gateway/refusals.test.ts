@@ -12,10 +12,12 @@ import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { type FailureReason, failed, invalid } from '../../src/domain/errors/failure.ts';
+import { type FailureReason, failed, failures, invalid } from '../../src/domain/errors/failure.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
+import { restErrorOf } from '../../src/http/errors.ts';
 import type { Admit } from '../../src/http/rpc-client.ts';
+import { readDocument } from '../support/documents.ts';
 import { document, keyOf, templateOf } from '../support/openapi.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -25,8 +27,23 @@ import { startGateway } from './given.ts';
 const rpcRoutes = routes.filter(({ path }) => path !== '/health');
 const bodyRoutes = rpcRoutes.filter(({ operation }) => operation.body !== undefined);
 
+it('documents every reason with its status and code', () => {
+  const rows = readDocument('docs/rest.md').matchAll(/^\| (\d{3}(?:, \d{3})*) \| `(\w+)` \| (.*) \|$/gm);
+  const documented = [...rows].flatMap(([, statuses = '', code, reasons = '']) =>
+    statuses.split(', ').map((status) => ({ status: Number(status), code, reasons })),
+  );
+
+  const undocumented = Object.keys(failures).filter((number) => {
+    const { status, body, reason } = restErrorOf(failed(Number(number) as FailureReason, 'No'));
+    const row = documented.find((each) => each.status === status && each.reasons.includes(`\`${reason}\``));
+    return row?.code !== body.error.code;
+  });
+
+  expect(undocumented.map((number) => Reason[Number(number)])).toEqual([]);
+});
+
 describe('what a service fails with', () => {
-  const failures: [FailureReason, number, string, string][] = [
+  const cases: [FailureReason, number, string, string][] = [
     [Reason.BAD_REQUEST, 400, 'validation_failed', 'bad_request'],
     [Reason.MISSING_KEY, 401, 'unauthorized', 'missing_key'],
     [Reason.INVALID_KEY, 401, 'unauthorized', 'invalid_key'],
@@ -45,7 +62,7 @@ describe('what a service fails with', () => {
     [Reason.UNAVAILABLE, 503, 'internal_error', 'unavailable'],
   ];
 
-  it.each(failures)(
+  it.each(cases)(
     'is told as documented on every route that describes it (%i → %i)',
     async (reason, status, code, word) => {
       await using gateway = await startGateway(
