@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -12,22 +12,22 @@ import swaggerUi from 'swagger-ui-dist/package.json' with { type: 'json' };
 /**
  * The files that the pages load.
  *
- * Their paths carry a hash over all of them, so that browsers may keep them permanently. The modules of
- * the script keep their places relative to each other, so that their imports resolve as they are:
- * there is no bundler.
+ * Their paths carry a hash over all of them, so that browsers may keep them permanently. Scripts are bundled by
+ * `npm run generate`: a page loads one.
  */
 export function loadAssets(): Assets {
-  const own = new Map<string, Buffer>([
+  const own = new Map<string, string>([
     ['style.css', minified(read('./style.css') + read('./fields.css'))],
     ['docs.css', minified(read('./docs.css'))],
     ['guides.css', minified(read('./guides.css'))],
     ['owner.css', minified(read('./owner/owner.css'))],
     ['new.css', minified(read('./new.css'))],
-    [EMBED_PATH, Buffer.from(stripped(read('./browser/embed.ts')))],
-    [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],
-    ...[...modules, './browser/docs.ts', './browser/owner.ts', './browser/new.ts'].map(
-      (module): [string, Buffer] => [scriptPath(module), Buffer.from(stripped(read(module)))],
-    ),
+    [EMBED_PATH, read('../../gen/pages/embed.js')],
+    ...['page', 'owner', 'new', 'docs'].map((name): [string, string] => [
+      `${name}.js`,
+      read(`../../gen/pages/${name}.js`),
+    ]),
+    [`libraries/${SIGNATURE_PAD}.js`, signaturePad()],
   ]);
   const hash = createHash('sha256').update(swaggerUi.version);
   for (const [name, content] of own) hash.update(name).update(content);
@@ -43,25 +43,9 @@ export function loadAssets(): Assets {
   };
   return {
     path: (name) => `${folder}/${name}`,
-    preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
     find,
   };
 }
-
-/** What the page's script consists of; the entry is the first. */
-const modules = [
-  './browser/page.ts',
-  './browser/inputs.ts',
-  './browser/copying.ts',
-  './browser/times.ts',
-  './browser/ranking.ts',
-  './browser/signatures.ts',
-  './browser/saving.ts',
-  './browser/uploads.ts',
-  '../domain/conditions/condition.ts',
-  '../domain/fields/web-address.ts',
-  '../text/quantities.ts',
-];
 
 /** A library that the page's script loads where a form asks for a drawn signature. */
 const SIGNATURE_PAD = 'signature_pad';
@@ -76,60 +60,23 @@ function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');
 }
 
-/**
- * `./browser/page.ts` → `pages/browser/page.js`, `../domain/conditions/condition.ts` →
- * `domain/conditions/condition.js`.
- */
-function scriptPath(module: string): string {
-  return module
-    .replace(/^\.\.\//, '')
-    .replace(/^\.\//, 'pages/')
-    .replace(/\.ts$/, '.js');
-}
-
-/** The JavaScript of a module, without types, comments and blank lines. */
-function stripped(source: string): string {
-  return (
-    withoutWarning(() => stripTypeScriptTypes(source))
-      .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
-      .replace(/((?:from|import)\s+'\.[^']*)\.ts'/g, "$1.js'")
-      // There is no import map: its inline script would need a hash in the policy.
-      .replace(`'${SIGNATURE_PAD}'`, `'../../libraries/${SIGNATURE_PAD}.js'`)
-      .replace(/[ \t]+$/gm, '')
-      .replace(/\n{2,}/g, '\n')
-  );
-}
-
-/**
- * Node warns on standard error that the call may change. The version is pinned and a test runs the
- * script, so the warning says nothing to the person who starts the service.
- */
-function withoutWarning<Result>(work: () => Result): Result {
-  const own = Object.getOwnPropertyDescriptor(process, 'emitWarning');
-  process.emitWarning = () => {};
-  try {
-    return work();
-  } finally {
-    if (own) Object.defineProperty(process, 'emitWarning', own);
-  }
-}
-
-function minified(style: string): Buffer {
-  return Buffer.from(
-    style
-      .replace(/\/\*[\s\S]*?\*\//g, '')
-      .replace(/\s*\n\s*/g, '\n')
-      .trim(),
-  );
+function minified(style: string): string {
+  return style
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s*\n\s*/g, '\n')
+    .trim();
 }
 
 /** Of the API reference. They are large, and few services are ever asked for them: they are read at the first request. */
 const swaggerUiFiles = ['libraries/swagger-ui-bundle.js', 'libraries/swagger-ui.css'];
 
 /** A file in its codings. Without `content` it is one of Swagger UI's. */
-async function assetOf(name: string, content?: Buffer): Promise<Asset> {
+async function assetOf(name: string, content?: string): Promise<Asset> {
   const source = `swagger-ui-dist/${basename(name)}`;
-  const plain = content ?? (await readFile(createRequire(import.meta.url).resolve(source)));
+  const plain =
+    content === undefined
+      ? await readFile(createRequire(import.meta.url).resolve(source))
+      : Buffer.from(content);
   const params = content === undefined ? { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } : {};
   const [zipped, br] = await Promise.all([
     promisify(gzip)(plain, { level: constants.Z_BEST_COMPRESSION }),
@@ -171,12 +118,10 @@ export const EMBED_PATH = '/embed.js';
 const HASH_LENGTH = 16;
 
 export type Assets = {
-  /** The path of a file below the service's root, without a slash before it: `style.css`, `pages/browser/page.js`. */
+  /** The path of a file below the service's root, without a slash before it: `style.css`, `page.js`. */
   path: (name: string) => string;
   /** What is at a path, with a slash before it; undefined if there is no such file. */
   find: (path: string) => Promise<Asset> | undefined;
-  /** The paths of all modules of the page's script, so that a browser can load them at once. */
-  preloads: readonly string[];
 };
 
 /** A file in the codings that browsers take. */

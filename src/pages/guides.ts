@@ -203,7 +203,7 @@ const showReference: HandlePage = ({ request, response }) => {
 <link rel="stylesheet" href="${root}${assets.path('libraries/swagger-ui.css')}">
 <link rel="stylesheet" href="${root}${assets.path('docs.css')}">
 <script src="${root}${assets.path('libraries/swagger-ui-bundle.js')}" defer></script>
-<script type="module" src="${root}${assets.path('pages/browser/docs.js')}"></script>
+<script type="module" src="${root}${assets.path('docs.js')}"></script>
 </head>
 <body>
 <header><a href="${root}">${SERVICE}</a> <a href="${root}docs">Guides</a> <a href="${root}openapi.json">openapi.json</a></header>

@@ -36,7 +36,7 @@ ${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.
 ${content.isGuide === true && html`<link rel="stylesheet" href="${root}${assets.path('guides.css')}">`}
 ${style !== '' && html`<style${attributes({ nonce: content.nonce })}>${new Html(style)}</style>`}
 ${content.isEditor === true && html`<link rel="stylesheet" href="${root}${assets.path('new.css')}">`}
-${content.script === true && scripts(root, content)}
+${content.script === true && html`<script type="module" src="${root}${assets.path(scriptOf(content))}"></script>`}
 </head>
 <body>
 <main${attributes({ class: content.ofOwner === true ? 'wide' : content.isEditor === true && 'editor' })}>
@@ -73,12 +73,9 @@ export function rootOf(request: IncomingMessage): string {
   return '../'.repeat(Math.max(0, path.split('/').length - 2)) || './';
 }
 
-function scripts(root: string, { ofOwner, isEditor }: PageContent): Html {
-  const own = ofOwner === true ? 'owner' : isEditor === true ? 'new' : undefined;
-  if (own !== undefined)
-    return html`<script type="module" src="${root}${assets.path(`pages/browser/${own}.js`)}"></script>`;
-  return html`<script type="module" src="${root}${assets.path('pages/browser/page.js')}"></script>
-${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
+function scriptOf({ ofOwner, isEditor }: PageContent): string {
+  if (ofOwner === true) return 'owner.js';
+  return isEditor === true ? 'new.js' : 'page.js';
 }
 
 function headersOf(
