@@ -275,6 +275,7 @@ function dataOf(form: HTMLFormElement): FormData | URLSearchParams {
 function tellHeight(): void {
   if (window.parent === window) return;
   document.documentElement.classList.add('embedded');
+  document.documentElement.classList.toggle('transparent', window.name === 'form-transparent');
   const reportHeight = () => {
     const height = Math.ceil(document.body.getBoundingClientRect().height);
     window.parent.postMessage({ type: 'form-height', height }, '*');
