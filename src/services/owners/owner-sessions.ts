@@ -122,6 +122,8 @@ export function sessionMethods(context: ServiceContext) {
 
     async endOwnerSession({ sessionId: tokenHash }, call) {
       const { address } = ownerOf(call);
+      // A text that is no such id, perhaps with NUL in it, is not looked up.
+      if (!/^[0-9a-f]{64}$/.test(tokenHash)) return {};
       await database.transaction(async (tx) => {
         const ended = await closeOwnerSessions(tx, { tokenHash, address });
         if (ended > 0) await audit.change(tx, call, {});

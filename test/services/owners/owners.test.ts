@@ -200,6 +200,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect(JSON.stringify(sessions.map(({ id }) => id))).not.toContain(third.token);
 
       await stranger.endOwnerSession({ sessionId });
+      await third.endOwnerSession({ sessionId: 'a\0b' });
       expect((await second.getOwner({})).address).toBe(address);
       await third.endOwnerSession({ sessionId });
       expect(await failureOf(second.getOwner({}))).toMatchObject({ reason: 'INVALID_KEY' });
