@@ -1599,7 +1599,8 @@ export declare type GetOwnedFormStatisticsResponse = Message<"headlessforms.v1.G
   days: DayCount[];
 
   /**
-   * The questions of the current version whose answers are chosen from options, in its order.
+   * The questions of the current version whose answers are no texts, in its order; each row of a matrix is one. The
+   * options of a question for numbers are its answers, or where there are more than ten, ranges of them.
    *
    * @generated from field: repeated headlessforms.v1.ChoiceCounts choices = 2;
    */
@@ -1693,6 +1694,20 @@ export declare type ChoiceCounts = Message<"headlessforms.v1.ChoiceCounts"> & {
    * @generated from field: int32 other_count = 5;
    */
   otherCount: number;
+
+  /**
+   * rating, scale, number: the average of the answers; unset if there are none.
+   *
+   * @generated from field: optional double average = 6;
+   */
+  average?: number | undefined;
+
+  /**
+   * scale from 0 to 10: the Net Promoter Score, -100 to 100; unset if there are no answers.
+   *
+   * @generated from field: optional int32 net_promoter_score = 7;
+   */
+  netPromoterScore?: number | undefined;
 };
 
 /**
@@ -1720,6 +1735,13 @@ export declare type OptionCount = Message<"headlessforms.v1.OptionCount"> & {
    * @generated from field: int32 count = 2;
    */
   count: number;
+
+  /**
+   * ranking: its average place, from 1; unset if nobody has ranked it.
+   *
+   * @generated from field: optional double average_place = 3;
+   */
+  averagePlace?: number | undefined;
 };
 
 /**
@@ -2342,7 +2364,7 @@ export declare const OwnersService: GenService<{
     output: typeof SearchOwnedSubmissionsResponseSchema;
   },
   /**
-   * Counts a form's accepted submissions by day, and the answers to each of its questions with a choice, over the
+   * Counts a form's accepted submissions by day, and the answers to each of its questions that are no texts, over the
    * newest 10,000 submissions, or as many of them as hold 32 MiB.
    *
    * @generated from rpc headlessforms.v1.OwnersService.GetOwnedFormStatistics

@@ -95,8 +95,8 @@ export function answersInWords(
   answers: Answers,
   options: { hiddenToo?: boolean; preferred?: readonly string[] } = {},
 ): AnswerInWords[] {
-  const { settings, fields } = definition;
-  const locale = settings.locale ?? options.preferred?.find(hasWords) ?? 'en';
+  const { fields } = definition;
+  const locale = localeOf(definition, options.preferred);
   return fields.flatMap((field) => {
     if (!isShown(field) && options.hiddenToo !== true) return [];
     const answer = ownValue(answers, field.id);
@@ -105,6 +105,14 @@ export function answersInWords(
       { fieldId: field.id, label: field.label, text: fieldRules[field.type].inWords(answer, field, locale) },
     ];
   });
+}
+
+/** The language of words such as yes and no: the form's, or else the first of the reader's that has them. */
+export function localeOf(
+  { settings }: Pick<FormDefinition, 'settings'>,
+  preferred: readonly string[] = [],
+): string {
+  return settings.locale ?? preferred.find(hasWords) ?? 'en';
 }
 
 export type AnswerInWords = { fieldId: string; label: string; text: string };

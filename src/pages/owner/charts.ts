@@ -5,8 +5,8 @@ import {
   OwnersService,
 } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
-import { dayInWords, inDigits } from '../../text/quantities.ts';
-import { fill, type Language } from '../../text/words.ts';
+import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
+import { fill, fillCount, type Language } from '../../text/words.ts';
 import { formHead, formIn } from './forms.ts';
 import type { HandleOwner } from './handler.ts';
 import { dataTable } from './layout.ts';
@@ -23,13 +23,25 @@ export const showCharts: HandleOwner = async (exchange) => {
   const body = html`${formHead(form, 'charts', request, language)}
 <h2>${owner.byDay}</h2>
 ${daysOf(counted, language)}
-${counted.choices.map((choice) => choiceOf(choice, language))}
+${counted.choices.map((choice) => choice.answeredCount > 0 && choiceOf(choice, language))}
+${unanswered(counted.choices, language)}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`;
   return { title: `${owner.charts}: ${form.name}`, body };
 };
 
-function daysOf({ days }: GetOwnedFormStatisticsResponse, language: Language): Html {
+/** The questions that nobody has answered yet, folded. */
+function unanswered(choices: readonly ChoiceCounts[], { owner, tag }: Language): Html | false {
+  const open = choices.filter(({ answeredCount }) => answeredCount === 0);
+  if (open.length === 0) return false;
+  return html`<details><summary>${fillCount(owner.unansweredOne, owner.unanswered, open.length, tag)}</summary>
+<ul>${open.map(({ label }) => html`<li dir="auto">${label}</li>`)}</ul></details>`;
+}
+
+/** From the day of the first response on, but at least a week. */
+function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Language): Html {
   const { owner } = language;
+  const first = all.findIndex(({ count }) => count > 0);
+  const days = all.slice(Math.min(first === -1 ? all.length : first, all.length - LEAST_DAYS));
   const max = Math.max(0, ...days.map(({ count }) => count));
   const rows = days.toReversed().map(
     ({
@@ -40,6 +52,7 @@ function daysOf({ days }: GetOwnedFormStatisticsResponse, language: Language): H
   );
   return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language.tag) })}</p>
 ${dayBars(days, max, owner.byDay)}
+<p class="axis" aria-hidden="true">${[days.at(0), days.at(-1)].map((day) => html`<span>${shortDayInWords(new Date(day?.date ?? ''), language.tag)}</span>`)}</p>
 <details><summary>${owner.asTable}</summary>${dataTable(owner.byDay, [owner.day, owner.answers], rows)}</details>`;
 }
 
@@ -54,21 +67,38 @@ function dayBars(days: DayCount[], max: number, name: string): Html {
 }
 
 /** The options of a question with a bar each, beside their numbers. */
-function choiceOf({ label, answeredCount, options, otherCount }: ChoiceCounts, language: Language): Html {
+function choiceOf(choice: ChoiceCounts, language: Language): Html {
+  const { label, answeredCount, options, otherCount, average, netPromoterScore } = choice;
   const { owner } = language;
-  const all = [...options, ...(otherCount > 0 ? [{ label: owner.other, count: otherCount }] : [])];
-  const rows = all.map(({ label: option, count }) => {
+  const decimal = new Intl.NumberFormat(language.tag, { maximumFractionDigits: 2 });
+  const isRanking = options.some(({ averagePlace }) => averagePlace !== undefined);
+  const others = otherCount > 0 ? [{ label: owner.other, count: otherCount, averagePlace: undefined }] : [];
+  const all = [...options, ...others];
+  const facts = [
+    fill(owner.answeredBy, { count: inDigits(answeredCount, language.tag) }),
+    ...(average === undefined ? [] : [fill(owner.average, { average: decimal.format(average) })]),
+    ...(netPromoterScore === undefined
+      ? []
+      : [fill(owner.promoters, { score: decimal.format(netPromoterScore) })]),
+  ];
+  const rows = all.map(({ label: option, count, averagePlace }) => {
+    if (isRanking) {
+      const place = averagePlace === undefined ? '' : decimal.format(averagePlace);
+      return html`<tr><th scope="row" dir="auto">${option}</th><td>${place}</td></tr>
+`;
+    }
     const width = answeredCount === 0 ? 0 : Math.min(100, Math.round((count / answeredCount) * 100));
     return html`<tr><th scope="row">${option}</th><td>${inDigits(count, language.tag)} <span class="note">${width} %</span>
 <svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none"><rect width="${width}" height="6"/></svg></td></tr>
 `;
   });
   return html`<h2>${label}</h2>
-<p class="note">${fill(owner.answeredBy, { count: inDigits(answeredCount, language.tag) })}</p>
-${dataTable(label, [owner.option, owner.number], rows)}`;
+<p class="note">${facts.join(' · ')}</p>
+${dataTable(label, [owner.option, isRanking ? owner.averagePlace : owner.number], rows)}`;
 }
 
 /** In units of the picture, which is as wide as the page. */
 const HEIGHT = 60;
 const STEP = 12;
+const LEAST_DAYS = 7;
 const GAP = 3;

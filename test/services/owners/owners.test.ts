@@ -929,6 +929,73 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       ]);
     });
 
+    it('are counted for every type that is no text, with averages, ranges, places and rows', async () => {
+      const { formId, owner } = await givenOwner();
+      const [a, b] = [
+        { value: 'a', label: 'A' },
+        { value: 'b', label: 'B' },
+      ];
+      await rpc.forms.publishFormVersion(
+        {
+          formId,
+          definition: definitionOf([
+            { id: 'email', type: 'email' },
+            { id: 'laptop', type: 'boolean' },
+            { id: 'stars', type: 'rating' },
+            { id: 'again', type: 'scale', min: 0, max: 10 },
+            { id: 'age', type: 'number' },
+            { id: 'order', type: 'ranking', options: [a, b] },
+            { id: 'grid', type: 'matrix', rows: [{ value: 'x', label: 'X' }], options: [a, b] },
+            { id: 'terms', type: 'checkbox' },
+          ]),
+        },
+        rpc.owner,
+      );
+      for (let n = 0; n < 12; n += 1) {
+        await givenSubmission(formId, {
+          laptop: n < 3,
+          stars: 1 + (n % 2),
+          again: n < 9 ? 10 : 0,
+          age: n * 10,
+          order: n < 3 ? ['a', 'b'] : ['b', 'a'],
+          grid: { x: 'b' },
+        });
+      }
+
+      const { choices } = await owner.getOwnedFormStatistics({ formId });
+
+      const counts = (id: string) =>
+        choices.find(({ fieldId }) => fieldId === id)?.options.map(({ label, count }) => [label, count]);
+      const only = (id: string) => choices.find(({ fieldId }) => fieldId === id);
+      expect(choices.map(({ fieldId }) => fieldId)).toEqual([
+        'laptop',
+        'stars',
+        'again',
+        'age',
+        'order',
+        'grid',
+        'terms',
+      ]);
+      expect(counts('laptop')).toEqual([
+        ['Yes', 3],
+        ['No', 9],
+      ]);
+      expect(counts('stars')?.slice(0, 3)).toEqual([
+        ['1', 6],
+        ['2', 6],
+        ['3', 0],
+      ]);
+      expect([only('stars')?.average, only('stars')?.netPromoterScore]).toEqual([1.5, undefined]);
+      expect(only('again')).toMatchObject({ average: 7.5, netPromoterScore: 50 });
+      expect(only('age')).toMatchObject({ average: 55, answeredCount: 12, otherCount: 0 });
+      expect(counts('age')).toHaveLength(10);
+      expect(counts('age')?.[0]).toEqual(['0 – 11', 2]);
+      expect(counts('age')?.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(12);
+      expect(only('order')?.options.map(({ averagePlace }) => averagePlace)).toEqual([1.75, 1.25]);
+      expect(only('grid')).toMatchObject({ label: 'Grid: X', options: [{ count: 0 }, { count: 12 }] });
+      expect([only('terms')?.answeredCount, only('terms')?.average]).toEqual([0, undefined]);
+    });
+
     it('are shown whole, with files, origins and deliveries', async () => {
       const { formId, owner } = await givenOwner();
       const { submissionId, uploadId } = await givenFile(formId);
