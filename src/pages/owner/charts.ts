@@ -52,7 +52,7 @@ function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Languag
   );
   return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language.tag) })}</p>
 ${dayBars(days, max, owner.byDay)}
-<p class="axis" aria-hidden="true">${[days.at(0), days.at(-1)].map((day) => html`<span>${shortDayInWords(new Date(day?.date ?? ''), language.tag)}</span>`)}</p>
+<p class="axis" dir="ltr" aria-hidden="true">${[days.at(0), days.at(-1)].map((day) => html`<span dir="${language.direction}">${shortDayInWords(new Date(day?.date ?? ''), language.tag)}</span>`)}</p>
 <details><summary>${owner.asTable}</summary>${dataTable(owner.byDay, [owner.day, owner.answers], rows)}</details>`;
 }
 
@@ -63,7 +63,7 @@ function dayBars(days: DayCount[], max: number, name: string): Html {
     return html`<rect x="${n * STEP}" y="${HEIGHT - height}" width="${STEP - GAP}" height="${height}"/>`;
   });
   const width = days.length * STEP - GAP;
-  return html`<svg class="days" role="img" aria-label="${name}" viewBox="0 0 ${width} ${HEIGHT + 1}">${bars}<line x1="0" x2="${width}" y1="${HEIGHT + 0.5}" y2="${HEIGHT + 0.5}"/></svg>`;
+  return html`<svg class="days" role="img" aria-label="${name}" viewBox="0 0 ${width} ${HEIGHT + 1}" preserveAspectRatio="none">${bars}<line x1="0" x2="${width}" y1="${HEIGHT + 0.5}" y2="${HEIGHT + 0.5}"/></svg>`;
 }
 
 /** The options of a question with a bar each, beside their numbers. */

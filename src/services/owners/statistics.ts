@@ -84,7 +84,7 @@ function question(
   more: Partial<Question> = {},
 ): Question {
   const counts = new Map(
-    options.map((option) => [option.value, { label: option.label, count: 0, places: 0 }]),
+    options.map((option) => [option.value, { label: option.label, count: 0, rankSum: 0 }]),
   );
   return { fieldId, label, answeredCount: 0, otherCount: 0, counts, numbers: [], ...more };
 }
@@ -99,7 +99,7 @@ function countAnswer(asked: Question, { answers }: Submission): void {
     const option = asked.counts.get(value as Json);
     if (option !== undefined) {
       option.count += 1;
-      option.places += index + 1;
+      option.rankSum += index + 1;
     } else if (asked.isOpen !== true) asked.otherCount += 1;
   }
 }
@@ -120,10 +120,10 @@ function countsOf(asked: Question, locale: string): MessageInitShape<typeof Choi
     options:
       isOpen === true
         ? rangesOf(numbers, locale)
-        : [...counts.values()].map(({ label: option, count, places }) => ({
+        : [...counts.values()].map(({ label: option, count, rankSum }) => ({
             label: option,
             count,
-            ...(isRanking === true && count > 0 && { averagePlace: places / count }),
+            ...(isRanking === true && count > 0 && { averagePlace: rankSum / count }),
           })),
   };
 }
@@ -162,8 +162,8 @@ type Question = {
   label: string;
   answeredCount: number;
   otherCount: number;
-  /** By the option's value. `places`: the sum of those in rankings. */
-  counts: Map<Json, { label: string; count: number; places: number }>;
+  /** By the option's value. `rankSum`: the sum of its ranks. */
+  counts: Map<Json, { label: string; count: number; rankSum: number }>;
   /** The answers of a question for numbers. */
   numbers: number[];
   isNumber?: boolean;
