@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
 import { auditActions } from '../domain/audit.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { shape, timeReply } from '../http/shape.ts';
+import { fieldsOf, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, tagged } from './route.ts';
 import { largePageQuery, timeInput } from './schemas.ts';
 
@@ -51,14 +51,7 @@ export const auditRoutes: Route[] = tagged('Audit', [
     name: 'entries',
     query: auditQuery,
     pageSize: pageSizes.max,
-    input: ({ query, page }) => ({
-      ...page,
-      actor: query.actor ?? '',
-      action: query.action ?? '',
-      resource: query.resource ?? '',
-      createdAfter: query.created_after,
-      createdBefore: query.created_before,
-    }),
+    input: ({ query, page }) => ({ ...page, ...fieldsOf(query) }),
     item: auditEntry,
   }),
 ]);

@@ -10,7 +10,7 @@ import {
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { enumName, enumValue } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { from, shape, timeOrNull, timeReply } from '../http/shape.ts';
+import { fieldsOf, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
@@ -123,13 +123,13 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again',
-    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
+    input: ({ id, body: { status: _, ...range } }) => ({ webhookId: id, ...fieldsOf(range) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
     body: testWebhookBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ webhookId: id, formId: body.form_id ?? '' }),
+    input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
     status: 202,
     reply: deliveryReply,
     answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
@@ -149,13 +149,6 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
+    input: ({ id, body: { status: _, ...range } }) => ({ formId: id, ...fieldsOf(range) }),
   }),
 ]);
-
-function rangeOf({
-  created_after: createdAfter,
-  created_before: createdBefore,
-}: z.output<typeof replayBody>) {
-  return { createdAfter, createdBefore };
-}

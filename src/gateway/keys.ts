@@ -53,12 +53,7 @@ export const keyRoutes: Route[] = tagged('Keys', [
   route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
     body: createKeyBody,
-    input: ({ body }) => ({
-      name: body.name,
-      scopes: body.scopes,
-      project: body.project ?? '',
-      expiresIn: durationOf(body.expires_in),
-    }),
+    input: ({ body: { expires_in, ...body } }) => ({ ...body, expiresIn: durationOf(expires_in) }),
     status: 201,
     errors: [404, 409],
     reply: keyCreatedReply,

@@ -230,9 +230,9 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   { query: schema, pageSize, name, input, item, beside }: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Promise<void> {
   const { request, response, id } = context;
-  const query = readQuery(request, schema);
-  const wanted = query.limit ?? pageSize ?? pageSizes.default;
-  const first = await read({ pageSize: wanted, pageToken: query.cursor ?? '' }, false);
+  const { limit, cursor = '', ...query } = readQuery(request, schema);
+  const wanted = limit ?? pageSize ?? pageSizes.default;
+  const first = await read({ pageSize: wanted, pageToken: cursor }, false);
   if (first.isLast || first.items.length >= wanted) {
     const next = textOrNull(first.nextPageToken);
     if (next !== null) linkToNext(context, next);
@@ -285,7 +285,7 @@ type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {
   /** `continued`: it follows a page that ended early. What is skipped was skipped then. */
   input: (request: {
     id: string;
-    query: Query;
+    query: Omit<Query, 'limit' | 'cursor'>;
     page: PageRequest;
     continued: boolean;
   }) => MessageInitShape<I>;

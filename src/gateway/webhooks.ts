@@ -11,7 +11,7 @@ import { webhookHeaderLimits } from '../domain/delivery/webhook-headers.ts';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
-import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
+import { durationOf, fieldsOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { customRoute, done, listRoute, type Route, replyWith, route, tagged } from './route.ts';
 import { largePageQuery, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
@@ -140,14 +140,10 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
     body: createWebhookBody,
-    input: ({ body }) => ({
-      url: body.url,
+    input: ({ body: { headers, filter, ed25519, ...body } }) => ({
+      ...fieldsOf(body),
+      ...requested({ headers, filter, ed25519 }),
       events: eventsOf(body.events),
-      secret: body.secret ?? '',
-      formId: body.form_id ?? '',
-      traceparent: body.traceparent ?? false,
-      ...(body.template !== undefined && { template: body.template }),
-      ...requested(body),
     }),
     status: 201,
     errors: [404, 409],

@@ -84,6 +84,15 @@ export const timeReply = z
   .string()
   .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
 
+/** Properties of a request as the fields of a message that they stand for: `form_id` is `formId`. */
+export function fieldsOf<Given extends object>(given: Given): FieldsOf<Given> {
+  const fields = Object.entries(given).map(([name, value]) => [
+    name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(fields);
+}
+
 /** Seconds as a message has them. */
 export function durationOf(whole: number | undefined) {
   return whole === undefined ? undefined : { seconds: BigInt(whole), nanos: 0 };
@@ -111,6 +120,14 @@ export function present<T>(part: T | undefined): T {
 }
 
 const EPOCH = new Date(0).toISOString();
+
+type FieldsOf<Given> = {
+  [Name in keyof Given as Name extends string ? FieldName<Name> : never]: Given[Name];
+};
+
+type FieldName<Name extends string> = Name extends `${infer Start}_${infer Rest}`
+  ? `${Start}${Capitalize<FieldName<Rest>>}`
+  : Name;
 
 /** What a message becomes in replies. `of` throws without one, which services always set. */
 export type Shape<Message, S extends z.ZodType> = {

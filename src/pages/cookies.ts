@@ -42,16 +42,10 @@ export function setVisitorCookie(
 ): void {
   // One that was set earlier in the same reply is not kept beside it.
   response.removeHeader('set-cookie');
-  const secure = hostedUrl.startsWith('https:');
   // Browsers take a cookie with the prefix from this host alone, and for all of its paths.
-  const name = secure ? `${SECURE_COOKIE}${formId}` : COOKIE;
-  const options = {
-    path: secure ? '/' : cookiePath(hostedUrl, `/f/${formId}`),
-    httpOnly: true,
-    secure,
-    // Within another site's page browsers keep cookies only so, for each such site apart.
-    ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
-  };
+  const isSecure = hostedUrl.startsWith('https:');
+  const name = isSecure ? `${SECURE_COOKIE}${formId}` : COOKIE;
+  const options = optionsFor(hostedUrl, `/f/${formId}`, isFramed);
   if (sessionId === '') response.clearCookie(name, options);
   else if (remembers)
     response.cookie(name, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
@@ -69,16 +63,20 @@ export function setRespondentCookie(
   browser: string,
   { hostedUrl, isFramed }: Pick<Framed, 'hostedUrl' | 'isFramed'>,
 ): void {
+  const options = { ...optionsFor(hostedUrl, '/', isFramed), maxAge: 30 * DAY_MS };
+  response.cookie(respondentCookieOf(hostedUrl), browser, options);
+}
+
+/** What both have: the path, unless the name binds the cookie to the host, and whether other sites may have the page. */
+function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
   const secure = hostedUrl.startsWith('https:');
-  const framed =
-    secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const };
-  response.cookie(respondentCookieOf(hostedUrl), browser, {
-    path: secure ? '/' : cookiePath(hostedUrl, '/'),
+  return {
+    path: secure ? '/' : cookiePath(hostedUrl, path),
     httpOnly: true,
     secure,
-    maxAge: 30 * DAY_MS,
-    ...framed,
-  });
+    // Within another site's page browsers keep cookies only so, for each such site apart.
+    ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
+  };
 }
 
 function respondentCookieOf(hostedUrl: string): string {

@@ -162,7 +162,7 @@ async function refuseQuestion(
 
 /** Codes were counted when they were asked for; whoever asked for one that is over has gone. */
 async function refuseCode({ database }: MailLimitOptions, { content }: Claim): Promise<Refusal | null> {
-  const { codeId = '' } = queuedMailSchema.parse(content.channel === 'mail' ? content.mail : undefined);
+  const { codeId = '' } = mailIn(content);
   return (await isCodeOpen(database, codeId)) ? null : dropped('The code has expired, or was replaced.');
 }
 
@@ -190,13 +190,15 @@ async function refuseSignIn(
 
 /** What others ask for doesn't use up the mails for a device that has signed in, nor one client all of the others. */
 function signInAllowances({ content }: Claim, holder: string, limit: number): MailAllowance[] {
-  const { isKnown, askedFrom } = queuedMailSchema.parse(
-    content.channel === 'mail' ? content.mail : undefined,
-  );
+  const { isKnown, askedFrom } = mailIn(content);
   if (isKnown === true) return [{ holder, kind: 'sign_in_known', limit }];
   const all = { holder, kind: 'sign_in', limit };
   if (askedFrom === undefined) return [all];
   return [all, { holder, kind: `sign_in ${askedFrom}`, limit: Math.ceil(limit / 2) }];
+}
+
+function mailIn(content: Claim['content']) {
+  return queuedMailSchema.parse(content.channel === 'mail' ? content.mail : undefined);
 }
 
 function isOwner({ ownerEmail }: Form, to: string): boolean {

@@ -10,7 +10,7 @@ import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyWith, route, tagged } from '../route.ts';
 import { flag, ifNoneMatch, jsonObject, pageQuery } from '../schemas.ts';
 import {
@@ -77,11 +77,7 @@ export const formRoutes: Route[] = tagged('Forms', [
   route('post', '/api/forms/create', rpcs.createForm, {
     ...newForm,
     summary: 'Make a draft; activate_url publishes it',
-    input: ({ body: { definition, beside } }) => ({
-      definition,
-      key: beside.key ?? '',
-      managedBy: beside.managed_by ?? '',
-    }),
+    input: ({ body: { definition, beside } }) => ({ definition, ...fieldsOf(beside) }),
     status: 201,
     errors: [404, 409],
     reply: createdReply,
@@ -144,12 +140,7 @@ export const formRoutes: Route[] = tagged('Forms', [
       slug: z.string().min(1).exactOptional().describe('Only forms with this slug, which several may have.'),
       managed_by: z.string().min(1).exactOptional().describe('Only forms that this keeps.'),
     }),
-    input: ({ page, query: { key = '', slug = '', managed_by: managedBy = '' } }) => ({
-      ...page,
-      key,
-      slug,
-      managedBy,
-    }),
+    input: ({ page, query }) => ({ ...page, ...fieldsOf(query) }),
     item: listedForm,
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {

@@ -14,7 +14,7 @@ import { enumValue } from '../../domain/enums.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
-import { from, shape, timeReply } from '../../http/shape.ts';
+import { fieldsOf, from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, ifNoneMatch, pageQuery } from '../schemas.ts';
@@ -84,7 +84,7 @@ export const versionRoutes: Route[] = tagged('Forms', [
     check: checkedDefinition({ keptUrl: '' }),
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
     query: publishQuery,
-    input: ({ id, body, query }) => ({ formId: id, definition: body, ...publicationOf(query) }),
+    input: ({ id, body, query }) => ({ formId: id, definition: body, ...fieldsOf(query) }),
     status: 201,
     errors: [409, 410],
     reply: publishedReply,
@@ -98,9 +98,8 @@ export const versionRoutes: Route[] = tagged('Forms', [
     input: ({ body: { definition, beside }, query }, { request }) => ({
       key: String(request.params.key),
       definition,
-      owner: beside.owner ?? '',
-      managedBy: beside.managed_by ?? '',
-      ...publicationOf(query),
+      ...fieldsOf(beside),
+      ...fieldsOf(query),
     }),
     errors: [409, 410],
     reply: publishedReply.extend({ outcome: z.enum(outcomes).describe('What was done.') }),
@@ -155,10 +154,6 @@ const UNKNOWN = -1;
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {
   return typeof segment === 'string' && /^[1-9]\d{0,8}$/.test(segment) ? Number(segment) : 0;
-}
-
-function publicationOf(query: z.output<typeof publishQuery>) {
-  return { allowBreaking: query.allow_breaking, expectedVersionId: query.expected_version_id };
 }
 
 function publishedOf({

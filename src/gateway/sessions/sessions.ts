@@ -13,7 +13,7 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { notifyToMessage } from '../../http/notify.ts';
 import { sendJson } from '../../http/reply.ts';
-import { durationOf, present, timeOf, timeReply } from '../../http/shape.ts';
+import { durationOf, fieldsOf, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
@@ -167,21 +167,10 @@ function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContex
 }
 
 /** What a session is made with, beside what it asks. */
-function optionsOf({
-  expires_in,
-  return_url,
-  return_outcome,
-  allow_decline,
-  context,
-  notify,
-  ...body
-}: SessionOptions) {
+function optionsOf({ expires_in, context, notify, ...body }: SessionOptions) {
   return {
-    ...body,
+    ...fieldsOf(body),
     expiresIn: durationOf(expires_in),
-    returnUrl: return_url ?? '',
-    returnOutcome: return_outcome ?? false,
-    allowDecline: allow_decline ?? false,
     ...(context !== undefined && { context: contextToMessage(context) }),
     ...(notify !== undefined && { notify: notifyToMessage(notify) }),
   };

@@ -7,10 +7,11 @@ import {
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { enumValue } from '../../domain/enums.ts';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
-import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
+import { fieldsOf, from, shape, timeOf, timeReply } from '../../http/shape.ts';
 import { done, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
 import { flag, jsonObject, pageQuery, timeInput } from '../schemas.ts';
 
@@ -102,17 +103,14 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   summary: 'List a form’s submissions, newest first',
   name: 'submissions',
   query: submissionsQuery,
-  input: ({ id, query, page, continued }) => ({
+  input: ({ id, query: { offset = 0, status, filter = {}, total, ...query }, page, continued }) => ({
     formId: id,
     ...page,
-    skip: continued ? 0 : (query.offset ?? 0),
-    sessionId: query.session_id ?? '',
-    source: query.source ?? '',
-    status: query.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
-    createdAfter: query.created_after,
-    createdBefore: query.created_before,
-    filters: Object.entries(query.filter ?? {}).map(toFilter),
-    includeTotal: query.total && !continued,
+    ...fieldsOf(query),
+    skip: continued ? 0 : offset,
+    status: enumValue(SubmissionStatus, status),
+    filters: Object.entries(filter).map(toFilter),
+    includeTotal: total && !continued,
   }),
   item: submission,
   beside: {

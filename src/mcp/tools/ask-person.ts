@@ -7,7 +7,7 @@ import { contextSchema, contextToMessage } from '../../domain/sessions/context.t
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { notifySchema, notifyToMessage } from '../../http/notify.ts';
-import { durationOf, present } from '../../http/shape.ts';
+import { durationOf, fieldsOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
 import { formId, idempotencyKey } from './schemas.ts';
@@ -98,23 +98,22 @@ export const askPerson = defineTool({
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
-  async run(input, exchange, context) {
+  async run(
+    { questions, schema, form_id, context: shown, notify, message, expires_in, ...input },
+    exchange,
+    context,
+  ) {
     const { mcpReq } = context;
     const asked = mcpReq.requestState<Pending>();
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
     const { session } = await exchange.call(rpcs.createSession, {
-      subject: subjectOf(input, exchange),
-      ...(input.context && { context: contextToMessage(input.context) }),
-      ...(input.notify && { notify: notifyToMessage(input.notify) }),
-      allowDecline: input.allow_decline,
-      ...(input.prefill && { prefill: input.prefill }),
-      ...(input.metadata && { metadata: input.metadata }),
-      ...(input.respondent && { respondent: input.respondent }),
-      expiresIn: durationOf(input.expires_in),
-      returnUrl: input.return_url ?? '',
-      idempotencyKey: input.idempotency_key ?? '',
+      ...fieldsOf(input),
+      subject: subjectOf({ questions, schema, form_id }, exchange),
+      ...(shown && { context: contextToMessage(shown) }),
+      ...(notify && { notify: notifyToMessage(notify) }),
+      expiresIn: durationOf(expires_in),
     });
-    return handOver(present(session), input.message, exchange, context);
+    return handOver(present(session), message, exchange, context);
   },
 });
 
@@ -135,4 +134,8 @@ function subjectOf({ questions, form_id, schema }: Asked, { allowPrivateUrls }: 
   throw contentError(violations, { ...asked, questions });
 }
 
-type Asked = { questions?: JsonObject[]; form_id?: string; schema?: JsonObject };
+type Asked = {
+  questions: JsonObject[] | undefined;
+  form_id: string | undefined;
+  schema: JsonObject | undefined;
+};

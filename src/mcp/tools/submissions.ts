@@ -3,7 +3,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
 import {
   answers,
@@ -82,23 +82,18 @@ export const submissionTools: Tool[] = [
       cursor,
     }),
     output: z.looseObject({ submissions: z.array(submission.schema.loose()), next_cursor: nextCursor }),
-    async run(input, { call }) {
-      const { submissions, nextPageToken } = await call(rpcs.listSubmissions, {
-        formId: input.form_id,
-        sessionId: input.session_id ?? '',
-        source: input.source ?? '',
-        pageSize: input.limit,
-        pageToken: input.cursor ?? '',
-      });
+    async run({ limit: pageSize, cursor: pageToken = '', include_answers, ...input }, { call }) {
+      const page = { pageSize, pageToken, ...fieldsOf(input) };
+      const { submissions, nextPageToken } = await call(rpcs.listSubmissions, page);
       return {
         facts: {
           submissions: submissions.map((each) => ({
             ...submission.of(each),
-            ...(input.include_answers && { answers: each.answers ?? {} }),
+            ...(include_answers && { answers: each.answers ?? {} }),
           })),
           next_cursor: textOrNull(nextPageToken),
         },
-        untrusted: ['submissions[].source', ...(input.include_answers ? ['submissions[].answers'] : [])],
+        untrusted: ['submissions[].source', ...(include_answers ? ['submissions[].answers'] : [])],
       };
     },
   }),
