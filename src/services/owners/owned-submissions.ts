@@ -10,7 +10,7 @@ import { ownerOf } from '../../rpc/context.ts';
 import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
 import { markRead } from '../../store/owners/owners.ts';
 import { cursorOfNewer, findNeighbours, listSubmissions } from '../../store/submissions/submission-pages.ts';
-import { findAnySubmission, type Submission } from '../../store/submissions/submissions.ts';
+import { findAnySubmission, type ShownSubmission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
@@ -116,7 +116,7 @@ async function ownedSubmission(context: ServiceContext, call: HandlerContext, id
 }
 
 /** Submissions for a list, in which the longer texts are cut. */
-function summaries(context: ServiceContext, submissions: Submission[], call: HandlerContext) {
+function summaries(context: ServiceContext, submissions: ShownSubmission[], call: HandlerContext) {
   return Promise.all(
     submissions.map(async (submission) => {
       const { texts, ...rest } = await inWords(context, submission, call);
@@ -127,7 +127,7 @@ function summaries(context: ServiceContext, submissions: Submission[], call: Han
 
 async function inWords(
   { forms }: ServiceContext,
-  submission: Submission,
+  submission: ShownSubmission,
   { requestHeader }: HandlerContext,
 ): Promise<InWords> {
   const { definition } = await forms.version(submission.versionId);

@@ -8,7 +8,7 @@ import type { Json } from '../../domain/json/json.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { OwnedForm } from '../../store/owners/owners.ts';
 import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
-import type { Submission } from '../../store/submissions/submissions.ts';
+import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
 import { badParameter, pageRequestOf, textProblems } from '../request-values.ts';
@@ -29,7 +29,7 @@ export async function searchSubmissions(
   const { definition } = await forms.version(form.currentVersionId);
   const labelled = optionsWith(definition, text);
 
-  const submissions: Submission[] = [];
+  const submissions: ShownSubmission[] = [];
   let position = already;
   let positionOfLast = already;
   let more = false;
@@ -80,7 +80,7 @@ function optionsWith({ fields }: FormDefinition, text: string): ReadonlyMap<stri
 }
 
 function matches(
-  { answers }: Submission,
+  { answers }: ShownSubmission,
   text: string,
   labelled: ReadonlyMap<string, ReadonlySet<string>>,
 ): boolean {
@@ -155,7 +155,7 @@ const MAX_TEXT_LENGTH = 200;
 type SearchRange = { form: OwnedForm; filter: SubmissionFilter; call: HandlerContext };
 
 type Found = {
-  submissions: Submission[];
+  submissions: ShownSubmission[];
   nextPageToken: string;
   /** How many were read on this page and those before it. */
   searchedCount: number;
@@ -168,7 +168,7 @@ export type Scan = (range: ScanRange, call: HandlerContext, visit: Visit) => Pro
 type ScanRange = { formId: string; filter: SubmissionFilter; before?: string | undefined; already?: number };
 
 /** False: no more are wanted. */
-type Visit = (submission: Submission) => boolean;
+type Visit = (submission: ShownSubmission) => boolean;
 
 /** `truncated`: the limit was reached, and there are older submissions. */
 type ScanResult = { scanned: number; truncated: boolean };

@@ -8,7 +8,7 @@ import { fieldRules } from '../../domain/fields/index.ts';
 import { isObject, type Json, ownValue } from '../../domain/json/json.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
-import type { Submission } from '../../store/submissions/submissions.ts';
+import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { confirmedForm } from './owned-form.ts';
 import type { Scan } from './search.ts';
@@ -89,7 +89,7 @@ function question(
   return { fieldId, label, answeredCount: 0, otherCount: 0, counts, numbers: [], ...more };
 }
 
-function countAnswer(asked: Question, { answers }: Submission): void {
+function countAnswer(asked: Question, { answers }: ShownSubmission): void {
   const whole = ownValue(answers, asked.fieldId);
   const answer = asked.row === undefined ? whole : isObject(whole) ? ownValue(whole, asked.row) : undefined;
   if (answer === null || answer === undefined) return;

@@ -16,9 +16,10 @@ import { fileLink } from '../../domain/links.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import { type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
+import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter, unknownValue } from '../request-values.ts';
-import { personalIn, type SubmissionRow, submissionToJson } from './submission-proto.ts';
+import { personalIn, submissionToJson } from './submission-proto.ts';
 
 /**
  * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
@@ -94,7 +95,7 @@ const PAGE_BYTES = 128 * 1024;
 
 /** An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context. */
 export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
-  const line = (row: SubmissionRow) => {
+  const line = (row: ShownSubmission) => {
     const personal = personalIn(row.answers, fields);
     return JSON.stringify({ ...submissionToJson(row), ...(personal.length > 0 && { personal }) });
   };
@@ -164,7 +165,7 @@ function headOf({ id, personal }: AskedField): string {
   return personal ? `${id} (personal)` : id;
 }
 
-function recordOf(row: SubmissionRow, fields: readonly AskedField[], linkOf: LinkOf): string[] {
+function recordOf(row: ShownSubmission, fields: readonly AskedField[], linkOf: LinkOf): string[] {
   const own = [row.id, row.createdAt.toISOString(), row.status, guarded(row.source), row.sessionId ?? ''];
   const answerTo = (id: string) => ownValue(row.answers, id);
   return [
@@ -225,5 +226,5 @@ type LinkOf = (uploadId: string) => string;
 export type ExportFormatter = {
   name: string;
   head: string;
-  lines(rows: SubmissionRow[]): string;
+  lines(rows: ShownSubmission[]): string;
 };

@@ -20,7 +20,7 @@ import {
   findAtOffset,
   searchSubmissions,
 } from '../../store/submissions/submission-search.ts';
-import type { Submission } from '../../store/submissions/submissions.ts';
+import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireProjectForm } from '../forms/form-access.ts';
 import { limitCallersAtOnce } from '../limits/calls-at-once.ts';
@@ -133,4 +133,4 @@ const SEARCHES_AT_ONCE = { perKey: 4, perProject: 4, total: 16 };
 const NONE = { items: [], nextCursor: null };
 
 /** `searchedTo`: a search has gone no further. */
-type Found = Page<Submission> & { searchedTo?: string | null };
+type Found = Page<ShownSubmission> & { searchedTo?: string | null };

@@ -19,11 +19,11 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
-import type { Submission } from '../../store/submissions/submissions.ts';
+import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import { unknownValue } from '../request-values.ts';
 
 /** A stored submission as the RPCs return it. */
-export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof SubmissionSchema> {
+export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {
   return {
     id: row.id,
     formId: row.formId,
@@ -50,7 +50,7 @@ export function respondentToMessage({ email, verifiedAt }: VerifiedRespondent) {
 
 /** A stored submission as it is read alone: with what its person was shown, and which answers are personal. */
 export function wholeSubmission(
-  row: SubmissionRow,
+  row: ShownSubmission,
   session: Pick<Session, 'context'> | null,
   { fields }: Pick<FormDefinition, 'fields'>,
 ): MessageInitShape<typeof SubmissionSchema> & { personal: string[] } {
@@ -123,12 +123,12 @@ function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin
   });
 }
 
-function provenanceOf({ provenance, answers, createdAt }: SubmissionRow): Provenance {
+function provenanceOf({ provenance, answers, createdAt }: ShownSubmission): Provenance {
   return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());
 }
 
 /** A stored submission as the REST interface and the NDJSON export show it. */
-export function submissionToJson(row: SubmissionRow): JsonObject {
+export function submissionToJson(row: ShownSubmission): JsonObject {
   return {
     id: row.id,
     form_id: row.formId,
@@ -148,7 +148,7 @@ export function submissionToJson(row: SubmissionRow): JsonObject {
   };
 }
 
-function provenanceToJson(row: SubmissionRow): JsonObject {
+function provenanceToJson(row: ShownSubmission): JsonObject {
   return Object.fromEntries(
     [...provenanceOf(row)].map(([id, { by, at, keyId, verified }]) => [
       id,
@@ -158,9 +158,3 @@ function provenanceToJson(row: SubmissionRow): JsonObject {
 }
 
 type AskedRange = Partial<Pick<ListSubmissionsRequest, 'status' | 'createdAfter' | 'createdBefore'>>;
-
-/** What callers see of a stored submission. */
-export type SubmissionRow = Omit<
-  Submission,
-  'projectId' | 'idempotencyKey' | 'requestFingerprint' | 'respondentKey'
->;

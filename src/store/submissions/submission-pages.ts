@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { keysWithout, rowsOf, textOrNull } from '../database/columns.ts';
+import { rowsOf, textOrNull } from '../database/columns.ts';
 import {
   MAX_PAGE_BYTES,
   type Page,
@@ -8,7 +8,7 @@ import {
   type Queries,
   type Row,
 } from '../database/queries.ts';
-import { type Submission, SubmissionEntity, submissionRows } from './submissions.ts';
+import { type ShownSubmission, SubmissionEntity, shownKeys } from './submissions.ts';
 
 /**
  * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one.
@@ -20,7 +20,7 @@ export async function listSubmissions(
   formId: string,
   filter: SubmissionFilter,
   page: PageRequest & { bytes?: number },
-): Promise<Page<Submission>> {
+): Promise<Page<ShownSubmission>> {
   const { conditions, params } = conditionsOf(formId, filter);
   if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
   const limit = params.push(page.limit + 1);
@@ -54,7 +54,7 @@ export async function cursorOfNewer(
 /** The submissions of the same form and status that came right after and right before one. */
 export async function findNeighbours(
   db: Queries,
-  { id, formId, status }: Pick<Submission, 'id' | 'formId' | 'status'>,
+  { id, formId, status }: Pick<ShownSubmission, 'id' | 'formId' | 'status'>,
 ): Promise<{ newer: string; older: string }> {
   const among = 'from submissions where form_id = $1 and status = $2';
   const [row] = await db.select(
@@ -69,7 +69,7 @@ export async function readSubmissions(
   db: Queries,
   ids: readonly string[],
   nextCursor: string | null,
-): Promise<Page<Submission>> {
+): Promise<Page<ShownSubmission>> {
   const rows = await db.select(
     `select ${columns} from submissions where id = any($1) order by id desc`,
     [ids],
@@ -89,7 +89,7 @@ export async function exportSubmissions(
   formId: string,
   filter: SubmissionFilter,
   range: { after: string; limit: number; bytes?: number },
-): Promise<Page<Submission>> {
+): Promise<Page<ShownSubmission>> {
   const { conditions, params } = conditionsOf(formId, filter);
   const after = params.push(range.after);
   const limit = params.push(range.limit);
@@ -111,8 +111,8 @@ async function withinBytes(
   db: Queries,
   page: Page<Listed>,
   limit: number = MAX_PAGE_BYTES,
-): Promise<Page<Submission>> {
-  const items: Submission[] = [];
+): Promise<Page<ShownSubmission>> {
+  const items: ShownSubmission[] = [];
   const read = new Map<string, Large>();
   let bytes = 0;
   for (const [index, { id, small }] of page.items.entries()) {
@@ -135,17 +135,17 @@ async function withinBytes(
   return { items, nextCursor: page.nextCursor };
 }
 
-function endedAfter(items: Submission[]): Page<Submission> {
+function endedAfter(items: ShownSubmission[]): Page<ShownSubmission> {
   return { items, nextCursor: items.at(-1)?.id ?? null };
 }
 
 async function readLarge(db: Queries, ids: string[]): Promise<Large[]> {
   const rows = await db.select(
-    `select ${submissionRows.columns}, octet_length(answers::text) as bytes from submissions where id = any($1)`,
+    `select ${shown.columns}, octet_length(answers::text) as bytes from submissions where id = any($1)`,
     [ids],
     { prepared: true },
   );
-  return rows.map((row) => ({ submission: submissionRows.map(row), bytes: Number(row.bytes) }));
+  return rows.map((row) => ({ submission: shown.map(row), bytes: Number(row.bytes) }));
 }
 
 /**
@@ -161,12 +161,12 @@ function beginApart<T>(read: () => Promise<T>): Promise<T> {
 let lastBegun: Promise<unknown> = Promise.resolve();
 
 /** What metadata takes in a message. Most have none; it may be numbers throughout: `1,` takes 11 bytes. */
-function bytesOfMetadata({ metadata }: Submission): number {
+function bytesOfMetadata({ metadata }: ShownSubmission): number {
   return Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
 }
 
 /** What the origins of many answers take in a message; those of a few fit into what is counted for the answers. */
-function bytesOfProvenance({ answers, provenance }: Submission): number {
+function bytesOfProvenance({ answers, provenance }: ShownSubmission): number {
   const count = provenance === null ? 0 : Object.keys(answers).length;
   return count <= FEW_ANSWERS ? 0 : ORIGIN_BYTES * count;
 }
@@ -187,7 +187,12 @@ const GROUP_BYTES = 512 * 1024;
 /** Bounds what is read at once if they are larger: 6 MiB. */
 export const MAX_GROUP = 24;
 
-const others = rowsOf(SubmissionEntity, keysWithout(SubmissionEntity, ['answers']));
+const shown = rowsOf(SubmissionEntity, shownKeys);
+
+const others = rowsOf(
+  SubmissionEntity,
+  shownKeys.filter((key) => key !== 'answers'),
+);
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */
 const SMALL_BYTES = 2048;
@@ -213,13 +218,13 @@ export function conditionsOf(
 }
 
 function toListed(row: Row): Listed {
-  return { id: String(row.id), small: row.answers === null ? undefined : submissionRows.map(row) };
+  return { id: String(row.id), small: row.answers === null ? undefined : shown.map(row) };
 }
 
-type Large = { submission: Submission; bytes: number };
+type Large = { submission: ShownSubmission; bytes: number };
 
 /** A row of a page; without the submission if its answers are large. */
-type Listed = { id: string; small: Submission | undefined };
+type Listed = { id: string; small: ShownSubmission | undefined };
 
 /** Which of a form's submissions; accepted ones if no status is named. */
 export type SubmissionFilter = {

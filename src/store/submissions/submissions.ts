@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { StoredOrigin } from '../../domain/answers/provenance.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
-import { id, type JsonObject, json, rowsOf, text, time } from '../database/columns.ts';
+import { id, type JsonObject, json, keysWithout, rowsOf, text, time } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { createLoader } from '../database/queries.ts';
 
@@ -58,6 +58,16 @@ export type Submission = InferEntity<typeof SubmissionEntity>;
 
 /** How submissions are read. */
 export const submissionRows = rowsOf(SubmissionEntity);
+
+/** What a submission is shown by. Pages have no more of it: each column takes its part of the time of a list. */
+export const shownKeys = keysWithout(SubmissionEntity, [
+  'projectId',
+  'idempotencyKey',
+  'requestFingerprint',
+  'respondentKey',
+]);
+
+export type ShownSubmission = Pick<Submission, (typeof shownKeys)[number]>;
 
 /**
  * How many submissions a form holds, spread over slots: each group insert adds to one slot, so that

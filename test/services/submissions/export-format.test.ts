@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { csvFormat, ndjsonFormat } from '../../../src/services/submissions/export.ts';
-import type { SubmissionRow } from '../../../src/services/submissions/submission-proto.ts';
+import type { ShownSubmission } from '../../../src/store/submissions/submissions.ts';
 
-const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
+const row = (answers: ShownSubmission['answers']): ShownSubmission => ({
   id: 'sub_1',
   formId: 'form_1',
   versionId: 'ver_1',

@@ -9,7 +9,7 @@ import {
   type NewSubmission,
   type SubmissionWriter,
 } from '../../../src/store/submissions/submission-writer.ts';
-import type { Submission } from '../../../src/store/submissions/submissions.ts';
+import type { ShownSubmission } from '../../../src/store/submissions/submissions.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aSubmission, givenSession } from '../given.ts';
 
@@ -205,8 +205,8 @@ describe.each(engines)('pages of submissions on %s', (engine) => {
 });
 
 /** Goes through all pages. */
-async function pagesOf(read: (cursor: string | undefined) => Promise<Page<Submission>>) {
-  const pages: Submission[][] = [];
+async function pagesOf(read: (cursor: string | undefined) => Promise<Page<ShownSubmission>>) {
+  const pages: ShownSubmission[][] = [];
   for (let cursor: string | undefined; ; ) {
     const { items, nextCursor } = await read(cursor);
     if (items.length > 0) pages.push(items);
