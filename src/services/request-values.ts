@@ -1,5 +1,5 @@
 import type { DescEnum } from '@bufbuild/protobuf';
-import type { Duration } from '@bufbuild/protobuf/wkt';
+import { type Duration, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isEmailAddress } from '../domain/addresses/email-address.ts';
 import { enumName } from '../domain/enums.ts';
@@ -96,6 +96,14 @@ export function textProblems(
   if (text.length <= max) return [];
   return [{ path, code: 'too_big', message: `Expected at most ${max} characters` }];
 }
+
+/** The instant of a request. PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and 9999. */
+export function instantOf(time: Timestamp): Date {
+  return new Date(Math.min(Math.max(timestampMs(time), FIRST_MS), LAST_MS));
+}
+
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T00:00:00Z');
 
 /** What is wrong with a duration: it must be whole seconds from `min` to `max`. None is right. */
 export function secondsProblems(

@@ -1,6 +1,7 @@
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import {
   MAIL_STOPPED,
+  type MailAllowance,
   notifiedAs,
   notSent,
   questionsToMailbox,
@@ -16,7 +17,7 @@ import type { Claim } from '../../store/deliveries/claim.ts';
 import { findNotified } from '../../store/deliveries/session-notifications.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
 import { findFirstMaker } from '../../store/keys.ts';
-import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
+import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
 import { isCodeOpen } from '../../store/mail/mailed-links.ts';
 import { findOwnerStanding } from '../../store/owners/owners.ts';

@@ -11,7 +11,7 @@ export type MailKind = NameIn<typeof pb.MailKind>;
  * What a mail that asks an address to confirm something about a form counts against, in the order in which allowances
  * are taken. What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask.
  */
-export function requestAllowances(form: Origin, address: string): RequestAllowance[] {
+export function requestAllowances(form: Origin, address: string): MailAllowance[] {
   const kind = isKeyless(form) ? KEYLESS : 'request';
   return [
     { holder: mailboxOf(address), kind, limit: REQUESTS_A_DAY },
@@ -20,7 +20,7 @@ export function requestAllowances(form: Origin, address: string): RequestAllowan
 }
 
 /** What all mails count against that ask for something about forms made without a key and are caused by a network. */
-export function strangersAllowance(createdFrom: string): RequestAllowance {
+export function strangersAllowance(createdFrom: string): MailAllowance {
   return { holder: createdFrom, kind: KEYLESS, limit: REQUESTS_A_DAY_FROM_CREATOR };
 }
 
@@ -33,12 +33,12 @@ export function notifiedAs(key: SecretKey, address: string): string {
  * What a key's mails about sessions count against: how many mailboxes a day that have not confirmed anything to the
  * service.
  */
-export function strangersOfKey(keyId: string, limit: number): RequestAllowance {
+export function strangersOfKey(keyId: string, limit: number): MailAllowance {
   return { holder: keyId, kind: 'session_strangers', limit };
 }
 
 /** What mails about sessions count against in a day, over all that ask a person something. */
-export function questionsToMailbox(address: string): RequestAllowance {
+export function questionsToMailbox(address: string): MailAllowance {
   return { holder: mailboxOf(address), kind: 'question', limit: QUESTIONS_A_DAY };
 }
 
@@ -70,4 +70,4 @@ export const MAIL_STOPPED = 'The address has stopped these emails.';
 type Origin = { createdBy: string; createdFrom: string | null };
 
 /** How many such mails a mailbox gets, or a network causes, in a day. */
-type RequestAllowance = { holder: string; kind: string; limit: number };
+export type MailAllowance = { holder: string; kind: string; limit: number };

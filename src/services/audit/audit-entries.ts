@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   AuditEntrySchema,
@@ -12,7 +12,7 @@ import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter } from '../request-values.ts';
+import { badParameter, instantOf } from '../request-values.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {
@@ -54,14 +54,6 @@ function pageOf({ pageSize, pageToken }: ListAuditEntriesRequest): { limit: numb
 
 /** The last entry of the page before. */
 const place = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\.(\d{1,15})$/;
-
-/** PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and 9999. */
-function instantOf(time: Timestamp): Date {
-  return new Date(Math.min(Math.max(timestampMs(time), MIN_MS), MAX_MS));
-}
-
-const MIN_MS = Date.parse('0001-01-01T00:00:00Z');
-const MAX_MS = Date.parse('9999-12-31T00:00:00Z');
 
 function entryToMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
   return {

@@ -111,9 +111,6 @@ export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
  * read.
  */
 export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): ExportFormatter {
-  // By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers.
-  const write = (records: string[][]) =>
-    stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
     name: 'csv',
     head: `\uFEFF${write([[...ownColumns, ...fields.map(headOf)]])}`,
@@ -132,8 +129,6 @@ function peopleFormat(
   current: readonly Field[],
 ): ExportFormatter {
   const known = new Map(current.map((field) => [field.id, field]));
-  const write = (records: string[][]) =>
-    stringify(records, { delimiter, record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   const cell = (answer: unknown, { id, type }: AskedField) => {
     const field = known.get(id);
     if (typeof answer === 'number')
@@ -146,7 +141,7 @@ function peopleFormat(
   const head = [received, ...fields.map(({ id }) => known.get(id)?.label || id), reference].map(guarded);
   return {
     name: 'csv',
-    head: `\uFEFF${write([head])}`,
+    head: `\uFEFF${write([head], delimiter)}`,
     lines: (rows) =>
       write(
         rows.map((row) => [
@@ -154,8 +149,14 @@ function peopleFormat(
           ...fields.map((field) => cell(ownValue(row.answers, field.id), field)),
           row.id,
         ]),
+        delimiter,
       ),
   };
+}
+
+/** By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers. */
+function write(records: string[][], delimiter = ','): string {
+  return stringify(records, { delimiter, record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
 }
 
 const delimiters = /^[,;]$/;

@@ -1,4 +1,4 @@
-import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
@@ -31,7 +31,7 @@ import type { About } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, projectForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
-import { askedName, badParameter, pageRequestOf, requireFound } from '../request-values.ts';
+import { askedName, badParameter, instantOf, pageRequestOf, requireFound } from '../request-values.ts';
 import { deliveryToMessage } from './webhook-proto.ts';
 import { aboutWebhook, projectWebhook } from './webhook-request.ts';
 
@@ -203,13 +203,5 @@ async function newestForm(database: Queries, caller: Caller): Promise<Form | und
   const [newest] = items;
   return newest && projectForm(database, caller, newest.id);
 }
-
-/** A time beyond the range of `Date` reads as the nearest within it. */
-function instantOf(time: Timestamp): Date {
-  return new Date(Math.min(Math.max(timestampMs(time), -MAX_DATE_MS), MAX_DATE_MS));
-}
-
-/** ECMA-262, 21.4.1.1. */
-const MAX_DATE_MS = 8.64e15;
 
 type LogRequest = { pageSize: number; pageToken: string; status: DeliveryStatus };

@@ -1,4 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { MailAllowance } from '../../domain/delivery/mails.ts';
 import { id, text, time } from '../database/columns.ts';
 import type { Transaction, Transactions } from '../database/queries.ts';
 
@@ -103,6 +104,3 @@ class AllowanceUsedUp extends Error {
     this.waitMs = waitMs;
   }
 }
-
-/** How many mails of a kind a mailbox gets, or a network causes, in a day. */
-export type MailAllowance = { holder: string; kind: string; limit: number };

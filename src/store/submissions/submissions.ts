@@ -57,7 +57,7 @@ export const SubmissionEntity = defineEntity({
 export type Submission = InferEntity<typeof SubmissionEntity>;
 
 /** How submissions are read. */
-export const submissionRows = rowsOf(SubmissionEntity);
+const submissionRows = rowsOf(SubmissionEntity);
 
 /** What a submission is shown by. Pages have no more of it: each column takes its part of the time of a list. */
 export const shownKeys = keysWithout(SubmissionEntity, [

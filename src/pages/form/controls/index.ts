@@ -3,12 +3,10 @@ import type { Control } from '../../../domain/fields/field-type.ts';
 import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { address } from './address.ts';
-import { choices, otherInput, otherOf } from './choices.ts';
+import { choices, matrix, otherInput, otherOf, points } from './choices.ts';
 import { type ControlView, common, described, identity, ownDir } from './control-view.ts';
 import { files } from './files.ts';
 import { line } from './line.ts';
-import { matrix } from './matrix.ts';
-import { points } from './points.ts';
 import { ranking } from './ranking.ts';
 import { signature } from './signature.ts';
 
