@@ -34,13 +34,16 @@ export const provenance = z.record(z.string(), origin);
 export function readProvenance({ provenance: origins }: Pick<Submission, 'provenance'>) {
   let last: AnswerOrigin | undefined;
   let reply: z.input<typeof origin> | undefined;
-  const entries = Object.entries(origins).map(([id, each]) => {
+  const replies: z.input<typeof provenance> = {};
+  for (const id in origins) {
+    const each = origins[id];
+    if (each === undefined) continue;
     // Answers that came together share an origin.
     if (reply === undefined || each !== last) reply = originOf(each);
     last = each;
-    return [id, reply] as const;
-  });
-  return reply && Object.fromEntries(entries);
+    replies[id] = reply;
+  }
+  return reply && replies;
 }
 
 function originOf({ by, answerTime, keyId, verified }: AnswerOrigin): z.input<typeof origin> {

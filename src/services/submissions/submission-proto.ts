@@ -105,12 +105,14 @@ export function submissionStatusOf(status?: SubmissionStatus): 'accepted' | 'spa
 /** Where answers come from, as the RPCs return it. Answers of one origin share a message. */
 export function provenanceToMessage(provenance: Provenance): Record<string, AnswerOrigin> {
   const known = new Map<Origin, AnswerOrigin>();
-  const entries = [...provenance].map(([id, origin]): [string, AnswerOrigin] => {
+  const messages: Record<string, AnswerOrigin> = {};
+  // Built in place: a page of a list has hundreds of them.
+  for (const [id, origin] of provenance) {
     const message = known.get(origin) ?? originToMessage(origin);
     known.set(origin, message);
-    return [id, message];
-  });
-  return Object.fromEntries(entries);
+    messages[id] = message;
+  }
+  return messages;
 }
 
 function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin {
