@@ -5,17 +5,9 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
-import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
-import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { failed } from '../domain/errors/failure.ts';
+import { policies } from '../domain/methods.ts';
 import { sendJson } from '../http/reply.ts';
 import { customRoute, done, type Route, tagged } from './route.ts';
 
@@ -60,26 +52,17 @@ export const healthRoutes: Route[] = tagged('Health', [
  */
 export function describeProtos(): Uint8Array {
   const found = new Set<DescFile>();
-  for (const { file } of services) addWithImports(file, found);
+  for (const { parent } of policies.keys()) {
+    if (parent.typeName.startsWith('headlessforms.v1.')) addWithImports(parent.file, found);
+  }
   return toBinary(
     FileDescriptorSetSchema,
     create(FileDescriptorSetSchema, { file: [...found].map(({ proto }) => proto) }),
   );
 }
 
-const services = [
-  FormsService,
-  SubmissionsService,
-  SessionsService,
-  UploadsService,
-  WebhooksService,
-  KeysService,
-  AuditService,
-  MailService,
-  OwnersService,
-];
-
 function addWithImports(file: DescFile, found: Set<DescFile>): void {
+  if (found.has(file)) return;
   for (const imported of file.dependencies) addWithImports(imported, found);
   found.add(file);
 }

@@ -2,6 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { z } from 'zod';
 import { type Failure, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { jsonPathOf } from '../domain/definition/definition-path.ts';
+import { enumName, type NameIn } from '../domain/enums.ts';
 import {
   type FailureReason,
   failed,
@@ -58,7 +59,8 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
   const headers = headersOf(error.metadata);
   const seconds = Number(headers['retry-after']);
   const details = violations.map(violationFromMessage);
-  const nextCall = nextCallNamed(failure.nextCall);
+  // An unknown one is that of a newer service.
+  const nextCall = enumName(NextCall, failure.nextCall) ?? 'none';
   return {
     status,
     headers,
@@ -192,17 +194,7 @@ export const nextInWords = {
   activate_form:
     'Publish the draft: POST /api/forms/:id/activate with the token and the address of its owner.',
   create_form: 'Make a form with another token: POST /api/forms/create.',
-} satisfies Record<NextCallName, string>;
-
-/** The name of a next call. An unknown one, of a newer service, is `none`. */
-function nextCallNamed(number: NextCall): NextCallName {
-  const name = NextCall[number]?.toLowerCase() ?? '';
-  return isNextCall(name) ? name : 'none';
-}
-
-function isNextCall(name: string): name is NextCallName {
-  return Object.hasOwn(nextInWords, name);
-}
+} satisfies Record<NameIn<typeof NextCall>, string>;
 
 const codes = ['validation_failed', 'not_found', 'unauthorized', 'internal_error'] as const;
 
@@ -239,11 +231,8 @@ export const errorBody = z
         .number()
         .exactOptional()
         .meta({ type: 'integer', minimum: 1, description: 'When to send it again, in seconds.' }),
-      next_call: z.enum(Object.keys(nextInWords).filter(isNextCall)).describe('What to call next.'),
+      next_call: z.enum(Object.keys(nextInWords) as NameIn<typeof NextCall>[]).describe('What to call next.'),
       next: z.string().describe('The same in words.'),
     }),
   })
   .meta({ id: 'Error' });
-
-/** The names of what to call next: those of the proto in lower case. */
-type NextCallName = Exclude<Lowercase<keyof typeof NextCall>, 'unspecified'>;
