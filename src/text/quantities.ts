@@ -7,23 +7,17 @@ export function inDigits(count: number, tag: string): string {
 
 /** An instant as people read it: in a time zone, or in UTC and saying so. */
 export function timeInWords(time: Date, tag: string, timeZone?: string): string {
-  const format = new Intl.DateTimeFormat(tag, {
-    year: 'numeric',
-    month: 'long',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: '2-digit',
-    timeZone: timeZone ?? 'UTC',
-    ...(timeZone === undefined && { timeZoneName: 'short' }),
-  });
-  return format.format(time);
+  return withDay({ year: 'numeric', month: 'long', day: 'numeric' }, time, tag, timeZone);
 }
 
 /** An instant of these days as people read it: in a time zone, or in UTC and saying so. */
 export function momentInWords(time: Date, tag: string, timeZone?: string): string {
+  return withDay({ month: 'short', day: 'numeric' }, time, tag, timeZone);
+}
+
+function withDay(day: Intl.DateTimeFormatOptions, time: Date, tag: string, timeZone?: string): string {
   const format = new Intl.DateTimeFormat(tag, {
-    month: 'short',
-    day: 'numeric',
+    ...day,
     hour: 'numeric',
     minute: '2-digit',
     timeZone: timeZone ?? 'UTC',

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFile, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -7,6 +7,7 @@ import { createGunzip, createGzip } from 'node:zlib';
 import { packTar, type TarSource, unpackTar } from 'modern-tar/fs';
 import { z } from 'zod';
 import manifest from '../../../package.json' with { type: 'json' };
+import { flush } from '../../services/uploads/upload-store.ts';
 import { inMib, RefusedError } from '../terminal.ts';
 
 /**
@@ -126,11 +127,6 @@ function counting(onBytes: OnBytes): Transform {
       done(null, chunk);
     },
   });
-}
-
-async function flush(path: string): Promise<void> {
-  await using file = await open(path, 'r');
-  await file.sync();
 }
 
 /** What goes into an archive. */

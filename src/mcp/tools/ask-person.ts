@@ -10,7 +10,7 @@ import { notifySchema, notifyToMessage } from '../../http/notify.ts';
 import { durationOf, fieldsOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
-import { formId, idempotencyKey } from './schemas.ts';
+import { formId, idempotencyKey, option } from './schemas.ts';
 import { sessionOutput } from './sessions.ts';
 
 const { method: rpcs } = SessionsService;
@@ -23,14 +23,7 @@ const question = jsonObject.meta({
     type: { enum: fieldTypes, description: 'Default: text. select, radio and multi_select have options.' },
     required: { type: 'boolean' },
     description: { type: 'string', description: 'Help for the person.' },
-    options: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['label', 'value'],
-        properties: { label: { type: 'string' }, value: { type: 'string' } },
-      },
-    },
+    options: { type: 'array', items: option },
     id: { type: 'string', description: 'Names the answer. Default: made of the label.' },
   },
 });

@@ -74,6 +74,13 @@ export const session = shape(SessionSchema, '', {
   reason: z.string().exactOptional().describe('Why the person declined.'),
 });
 
+/** One of a question's options, as models write it. */
+export const option = {
+  type: 'object' as const,
+  required: ['label', 'value'],
+  properties: { label: { type: 'string' as const }, value: { type: 'string' as const } },
+};
+
 /**
  * The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the
  * resource.
@@ -106,11 +113,7 @@ export const definition = jsonObject
             options: {
               type: 'array',
               description: 'Of select, radio, multi_select, ranking and matrix (which has rows, too).',
-              items: {
-                type: 'object',
-                required: ['label', 'value'],
-                properties: { label: { type: 'string' }, value: { type: 'string' } },
-              },
+              items: option,
             },
             answeredBy: {
               enum: ['anyone', 'human', 'agent'],

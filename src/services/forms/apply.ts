@@ -6,7 +6,6 @@ import { ownerProblems } from '../../domain/definition/delivery.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { required } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
-import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
@@ -89,7 +88,9 @@ async function publishFirst(
   const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
   const problems = ownerProblems(delivery.type === 'email' ? further : undefined, owner);
   if (problems.length > 0) throw invalid(problems);
-  const form = draft ?? newKeyedForm(context, call, { definition, key, at });
+  const { projectId, keyId = '' } = callerOf(call);
+  const drafted = { id: newId('form', at.getTime()), projectId, createdBy: keyId };
+  const form = draft ?? { ...newForm(definition, drafted, at), key };
   if (draft === null) {
     await insertForm(tx, form);
     await context.audit.change(tx, call, { action: 'form.created', formId: form.id });
@@ -113,25 +114,6 @@ async function publishFirst(
     webhookSecret,
     changes: [],
   };
-}
-
-/** The row of a form that is never activated by mail: nobody is given its token. */
-function newKeyedForm(
-  { now }: ServiceContext,
-  call: HandlerContext,
-  { definition, key, at }: { definition: FormDefinition; key: string; at: Date },
-): Form {
-  const { projectId, keyId = '' } = callerOf(call);
-  const draft = {
-    id: newId('form', now()),
-    projectId,
-    createdBy: keyId,
-    createdFrom: null,
-    draftSecret: null,
-    activationHash: hashSecret(newToken()),
-    activationExpiresAt: at,
-  };
-  return { ...newForm(definition, draft, at), key };
 }
 
 /** Publishes what differs from the current version, and changes owner and keeper where they do. */

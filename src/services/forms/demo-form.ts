@@ -36,8 +36,6 @@ export async function ensureDemoForm({
         id: demoFormId,
         projectId,
         createdBy: 'system',
-        createdFrom: null,
-        draftSecret: null,
         activationHash: tokenHash,
         activationExpiresAt: new Date(at.getTime() + DAY_MS),
       },

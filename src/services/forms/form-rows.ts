@@ -10,6 +10,7 @@ import { invalid } from '../../domain/errors/failure.ts';
 import { type EventType, eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
+import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import type { NewEvent } from '../../store/events.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import type { NewVersion } from '../../store/forms/versions.ts';
@@ -32,9 +33,16 @@ export function requireDefinition(
   return checked;
 }
 
-/** The row of a draft. `draft` says what forms differ in; `at` is when it is made. */
+/**
+ * The row of a draft. `draft` says what forms differ in; `at` is when it is made. Without a hash there nobody knows the
+ * token that activates it.
+ */
 export function newForm(definition: FormDefinition, draft: Draft, at: Date): Form {
   return {
+    createdFrom: null,
+    draftSecret: null,
+    activationHash: hashSecret(newToken()),
+    activationExpiresAt: at,
     ...draft,
     name: definition.name,
     slug: definition.slug,
@@ -65,10 +73,8 @@ export function newVersion(definition: FormDefinition, at: Date): NewVersion {
   return { id: newId('ver', at.getTime()), definition, checksum: fingerprint(definition), createdAt: at };
 }
 
-type Draft = Pick<
-  Form,
-  'id' | 'projectId' | 'createdBy' | 'createdFrom' | 'draftSecret' | 'activationHash' | 'activationExpiresAt'
->;
+type Draft = Pick<Form, 'id' | 'projectId' | 'createdBy'> &
+  Partial<Pick<Form, 'createdFrom' | 'draftSecret' | 'activationHash' | 'activationExpiresAt'>>;
 
 /** Events about a form that no webhook receives: the delivery loop makes mails of them. */
 export const formEvents = {

@@ -12,7 +12,6 @@ import { newId } from '../../domain/ids.ts';
 import { jsonProblems } from '../../domain/json/json-problems.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
-import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { findQuestionForm, insertQuestionForm } from '../../store/forms/questions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -109,19 +108,8 @@ function newQuestionForm(definition: FormDefinition, made: Made) {
   const { projectId, checksum, keyId, at } = made;
   const retentionDays = definition.settings.retentionDays ?? 0;
   const version = newVersion(definition, at);
-  const draft = newForm(
-    definition,
-    {
-      id: newId('form', at.getTime()),
-      projectId,
-      createdBy: keyId,
-      createdFrom: null,
-      draftSecret: null,
-      activationHash: hashSecret(newToken()),
-      activationExpiresAt: at,
-    },
-    at,
-  );
+  const id = newId('form', at.getTime());
+  const draft = newForm(definition, { id, projectId, createdBy: keyId }, at);
   return {
     version,
     form: {

@@ -42,7 +42,7 @@ async function* piecesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
 }
 
 /** Puts what was written on the disk. A new name of a file is there only once its folder is. */
-async function flush(path: string): Promise<void> {
+export async function flush(path: string): Promise<void> {
   await using file = await open(path, 'r');
   await file.sync();
 }
