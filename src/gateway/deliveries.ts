@@ -123,7 +123,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again',
-    input: ({ id, body: { status: _, ...range } }) => ({ webhookId: id, ...fieldsOf(range) }),
+    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
@@ -149,6 +149,13 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body: { status: _, ...range } }) => ({ formId: id, ...fieldsOf(range) }),
+    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
   }),
 ]);
+
+function rangeOf({
+  created_after: createdAfter,
+  created_before: createdBefore,
+}: z.output<typeof replayBody>) {
+  return { createdAfter, createdBefore };
+}
