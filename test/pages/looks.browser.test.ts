@@ -21,7 +21,7 @@ describe.skipIf(noBrowser)('the looks of a form', { timeout: 60_000 }, () => {
   it('has links to change answers on the line of the answer', async () => {
     const fields = [{ id: 'name', type: 'text' }];
     const { id } = await service.givenPublishedForm({ fields, settings: { review: true } });
-    const page = await browser.open(`/f/${id}`);
+    const page = await browser.open(`/f/${id}?lang=de`);
     await page.fill('[name=name]', 'Ada');
     await page.click('button[value=forward]');
 
@@ -47,14 +47,15 @@ describe.skipIf(noBrowser)('the looks of a form', { timeout: 60_000 }, () => {
 
   it('offers to send another response on a form’s own page, which begins empty', async () => {
     const { id } = await service.givenPublishedForm({ fields: [{ id: 'name', type: 'text' }] });
-    const page = await browser.open(`/f/${id}`);
+    const page = await browser.open(`/f/${id}?lang=de`);
     await page.fill('[name=name]', 'Ada');
     await page.click('button[value=forward]');
 
-    await page.click('text=Send another response');
+    await page.click('text=Noch eine Antwort senden');
     await page.waitForSelector('[name=name]');
 
     expect(await page.inputValue('[name=name]')).toBe('');
+    expect(page.url()).toMatch(/\?lang=de$/);
   });
 
   it('is at most 40 rem wide within a site, and without a background if the site wants that', async () => {

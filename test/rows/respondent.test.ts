@@ -339,6 +339,9 @@ describe.each(engines)('respondents on %s', (engine) => {
 
     expect(both.map(({ status }) => status).sort((left, right) => left - right)).toEqual([200, 409]);
     expect(late.status).toBe(409);
+    const pages = await Promise.all(both.map((reply) => reply.text()));
+    expect(pages.join()).toContain('You can close this page');
+    expect(pages.join()).not.toContain('Send another response');
     expect([json.error, json.submissions?.length]).toEqual([undefined, 1]);
     expect(json.submissions[0].respondent).toMatchObject({ method: 'email_code' });
     expect((await service.get(`/f/${id}`, { key: null, headers: { cookie: first } })).status).toBe(409);

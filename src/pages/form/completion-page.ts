@@ -27,7 +27,8 @@ export function renderCompletion(
   const answers = ending.answers.map(({ label, text }) => ({ label, text: text || words.noAnswer }));
   const { successMessage } = ending;
   const title = repeats(successMessage, words.thanksTitle) ? words.thanksText : words.thanksTitle;
-  const again = /^\/f\/(form_[0-9a-z]+)/.exec(request.url ?? '')?.[1] ?? '';
+  const [, again = '', lang] =
+    /^\/f\/(form_[0-9a-z]+)(?:\?(?:.*&)?(lang=[\w-]+))?/.exec(request.url ?? '') ?? [];
   const leads = ending.redirectUrl !== '' || ending.returnUrl !== '';
   const body = html`${icon('done')}
 ${ending.formName !== '' && html`<p class="form-name">${ending.formName}</p>`}
@@ -37,7 +38,7 @@ ${ending.notFollowed !== '' && html`<p class="note">${fill(words.notFollowed, { 
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
 ${answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.copyText, answers }, words)}
-${!leads && html`<p class="note">${words.closePage}${again && html` <a href="${again}">${words.sendAnother}</a>`}</p>`}`;
+${!leads && html`<p class="note">${words.closePage}${again && !ending.once && html` <a href="${again}${lang && `?${lang}`}">${words.sendAnother}</a>`}</p>`}`;
   return renderPage({
     language,
     root: rootOf(request),

@@ -141,7 +141,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
   const { redirectUrl, returnUrl = null, notFollowed = '' } = to;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const definition = translate(original, preferred);
-  const { successMessage = '', locale = '' } = definition.settings;
+  const { successMessage = '', locale = '', onePerRespondent = false } = definition.settings;
   const theme = themeToMessage(definition);
   return {
     successMessage,
@@ -149,6 +149,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
     returnUrl: successMessage === '' ? '' : (returnUrl ?? ''),
     formName: definition.name,
     notFollowed,
+    once: onePerRespondent,
     locale,
     ...(theme !== undefined && { theme }),
     answers: answersInWords(definition, answers, { preferred }).map(({ label, text }) => ({ label, text })),

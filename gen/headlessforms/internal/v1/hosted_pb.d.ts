@@ -106,6 +106,13 @@ export declare type Ending = Message<"headlessforms.internal.v1.Ending"> & {
    * @generated from field: string not_followed = 8;
    */
   notFollowed: string;
+
+  /**
+   * Whether a person may answer once only, so that the page offers no further response.
+   *
+   * @generated from field: bool once = 9;
+   */
+  once: boolean;
 };
 
 /**
