@@ -33,7 +33,7 @@ export async function startApp(
   await using started = new AsyncDisposableStack();
   refuseWhileRestoring(config.dataDir);
   finishRestore(config.dataDir);
-  // Files and mails lie there with every kind of database.
+  // Files and emails lie there with every kind of database.
   makeDataFolder(config.dataDir);
   const secretKey = findSecretKey(config);
   const secrets = new SecretBox(secretKey, config.previousSecretKey);

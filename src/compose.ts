@@ -184,7 +184,7 @@ export type Service = {
   api: Api;
   writer: SubmissionWriter;
   auditWriter: AuditWriter;
-  /** Answer requests, whoever they come from. */
+  /** Answer requests, no matter whom they come from. */
   handlers: RequestHandlers;
   /** Whether BOOTSTRAP_API_KEY was revoked, and so is worth nothing. */
   isBootstrapKeyRevoked: boolean;

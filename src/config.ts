@@ -587,7 +587,10 @@ function isRange(text: string): boolean {
 /** The names that proxy-addr knows. */
 const namedRanges = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
-/** Whether a text can be the issuer of tokens (RFC 8414, section 2). On loopback nobody else answers, as in development. */
+/**
+ * Whether a text can be the issuer of tokens (RFC 8414, section 2). On loopback nobody else answers, as in
+ * development.
+ */
 function isIssuer(text: string): boolean {
   if (!URL.canParse(text) || /[?#]/.test(text)) return false;
   const { protocol, hostname } = new URL(text);
@@ -602,7 +605,7 @@ export type Environment = Record<string, string | undefined>;
 
 /**
  * The settings of one process: `uploads` is the S3-compatible store of uploads, `retrySchedule` seconds,
- * `trustProxy` hops or addresses. Where mail, data and secrets go when unset is decided in `app`.
+ * `trustProxy` hops or addresses. Where email, data and secrets go when unset is decided in `app`.
  */
 export type Config = Omit<z.output<typeof settings>, ComputedKey> & Record<ComputedKey, string>;
 

@@ -30,7 +30,8 @@ import type { AccessLog } from './telemetry/access-log.ts';
 
 /**
  * What the listeners do with requests: `http` answers those of HTTP/1.1, RPCs, pages and REST alike, and `grpc` those
- * of HTTP/2, which are RPCs. The others tell whose connections, bodies and calls are counted together, and who has shown a key.
+ * of HTTP/2, which are RPCs. The others tell whose connections, bodies and calls are counted together, and who has
+ * shown a key.
  */
 export function createRequestHandlers(config: Config, parts: Parts): RequestHandlers {
   const { api, accessLog, log } = parts;

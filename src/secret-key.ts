@@ -8,7 +8,7 @@ import type { Database } from './store/database/database.ts';
 import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';
 
 /**
- * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a
+ * The key that stored secrets and emailed links depend on: SECRET_KEY, or with the embedded database a
  * key made once and kept in DATA_DIR, readable by this user only.
  *
  * Throws a `StartError` if there is none, or the file can't be read or written.

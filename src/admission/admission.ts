@@ -81,7 +81,7 @@ export class Admission {
     return true;
   }
 
-  /** Begins a request now or later, or refuses it at once. What waits is freed if its client goes. */
+  /** Begins a request now or later, or refuses it at once. What is pending is freed if its client goes. */
   request(request: Request, response: Response, { begin, refuse }: Outcomes): void {
     const client = this.#strangerOf(request);
     if (client === undefined) {

@@ -17,7 +17,7 @@ export class BodyAccount {
     this.#clientOf = clientOf;
   }
 
-  /** Watches that the body arrives, until `free` at the latest: whoever reads it may leave it unread. */
+  /** Watches that the body arrives, until `free` at the latest: its reader may leave it unread. */
   watch(tooSlow: () => void): ArrivalWatch {
     this.#watch?.stop();
     this.#watch = this.#bodies.arrivals.start(tooSlow);

@@ -89,14 +89,17 @@ export const standardTimeOuts = {
   /** Without a call. Connections over HTTP/2 are made for many calls, and their clients hear of the end in time. */
   http1IdleMs: 5_000,
   http2IdleMs: 120_000,
-  /** For an answer of which nothing is sent because nobody takes it. */
+  /** For an answer that is not sent because nobody reads it. */
   stalledMs: 120_000,
   /** Silence of a client with calls under way before it is asked whether it is there, over HTTP/2. */
   pingAfterMs: 30_000,
   pongMs: 20_000,
   /** For a client to close its side of a connection that is closed on this one. */
   lingerMs: 1_000,
-  /** How often those over HTTP/1.1 are checked: a time-out may come so much later. Often, so that few are ended at once. */
+  /**
+   * How often those over HTTP/1.1 are checked: a time-out may come so much later. Often, so that few are ended at
+   * once.
+   */
   checkEveryMs: 250,
   /** How often each over HTTP/2 is, at times of its own. Seldom, since thousands may wait for hours. */
   http2CheckMs: 10_000,

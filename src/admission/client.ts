@@ -130,7 +130,7 @@ export class WaitingCount {
   }
 }
 
-/** So much of something, of which there is a bound. */
+/** So much of something that has a bound. */
 export class Count {
   held = 0;
   readonly most: number;

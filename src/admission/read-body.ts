@@ -67,7 +67,10 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
       if (!finished) request.resume();
     });
   };
-  /** The buffer grows with what has come, not with what was announced, so that nobody holds much more than they have sent. */
+  /**
+   * The buffer grows with what has come, not with what was announced, so that nobody holds much more than they have
+   * sent.
+   */
   const append = (chunk: Buffer) => {
     const needed = size + chunk.length;
     // A small part of what the connection received would keep all of it.

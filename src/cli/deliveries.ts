@@ -142,7 +142,10 @@ type PostOptions = Pick<ListenOptions, 'forward' | 'secret' | 'now' | 'signal'>;
 
 type TriggerOptions = Omit<PostOptions, 'signal'> & { print: (line: string) => void };
 
-/** Sends deliveries again: those that are named, and all failed ones of the webhooks, and mails of the forms, that are. */
+/**
+ * Sends deliveries again: those that are named, and all failed ones of the webhooks, and emails of the forms, that
+ * are.
+ */
 export async function replay({ transport, ids, key, print }: ReplayOptions): Promise<void> {
   const webhooks = createClient(WebhooksService, transport);
   const options = { headers: { authorization: `Bearer ${key}` } };

@@ -16,7 +16,7 @@ export type DeliveryOptions = {
   auditWriter: Pick<AuditWriter, 'store' | 'note'>;
   /** Opens the webhooks' secrets. */
   secrets: SecretBox;
-  /** Signs the links in mails. */
+  /** Signs the links in emails. */
   secretKey: SecretKey;
   settings: DeliverySettings;
   /** Milliseconds since 1970. */
@@ -51,13 +51,13 @@ export type DeliverySettings = {
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
   mailFrom: string;
-  /** How many mailboxes that have not confirmed anything a key may have mailed in a day. */
+  /** How many mailboxes that have not confirmed anything a key may have emailed in a day. */
   notifyMailboxesPerKey: number;
-  /** False: owners get mails of their forms in full before their addresses have confirmed. */
+  /** False: owners get emails of their forms in full before their addresses have confirmed. */
   ownerConfirmation: boolean;
   /** Who gets what is posted to the demo form; absent: `mailFrom`. */
   operatorEmail?: string | undefined;
-  /** Absent: mails are written to `mailDir`. */
+  /** Absent: emails are written to `mailDir`. */
   smtpUrl?: string | undefined;
   mailDir: string;
   /** How long finished deliveries and events are kept. */

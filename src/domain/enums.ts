@@ -1,4 +1,6 @@
-/** The value of an enum of the contract by its name as the database and REST have it; unspecified for any other text. */
+/**
+ * The value of an enum of the contract by its name as the database and REST have it; unspecified for any other text.
+ */
 export function enumValue<E extends Enum>(values: E, name: NameIn<E> | undefined): E[keyof E] {
   return (values[name?.toUpperCase() ?? ''] ?? values.UNSPECIFIED) as E[keyof E];
 }

@@ -10,7 +10,7 @@ export function newId(prefix: IdPrefix, now: number): string {
   return `${prefix}_${encodeTime(now)}${randomText(RANDOM_CHARS)}`;
 }
 
-/** A new session id. It is the credential of whoever fills the form: 160 secure random bits, no time. */
+/** A new session id. It is the credential of anyone who fills the form: 160 secure random bits, no time. */
 export function newSessionId(): string {
   return `sess_${randomText(SESSION_CHARS)}`;
 }
@@ -66,7 +66,9 @@ function encodeTime(instant: number): string {
 
 let encoded = { time: Number.NaN, text: '' };
 
-/** Of an even number of characters. Each carries 5 random bits; 1,024 divides 65,536, so all pairs are equally likely. */
+/**
+ * Of an even number of characters. Each carries 5 random bits; 1,024 divides 65,536, so all pairs are equally likely.
+ */
 function randomText(length: number): string {
   const count = length / 2;
   if (used + count > pool.length) {

@@ -6,9 +6,9 @@ import { newToken } from './secrets/new-secrets.ts';
 import { deriveKey, type SecretKey } from './secrets/secret-key.ts';
 
 /**
- * Returns the token of a mailed link. It holds what following the link does, for which form and by which address.
+ * Returns the token of an emailed link. It holds what following the link does, for which form and by which address.
  *
- * `expiresAt` is in milliseconds since 1970; null never expires, as links that stop mail must not.
+ * `expiresAt` is in milliseconds since 1970; null never expires, as links that stop emails must not.
  */
 export function mailLinkToken(key: SecretKey, link: MailLink, expiresAt: number | null): string {
   const { purpose, formId, address } = link;
@@ -35,12 +35,12 @@ export function mailLinkUrl(baseUrl: string, token: string): string {
   return `${baseUrl}/mail/${token}`;
 }
 
-/** In place of a form: the mails by which owners sign in. */
+/** In place of a form: the emails by which owners sign in. */
 export const SIGN_IN_MAILS = 'sign-in';
 
 /**
- * The address of a submitted file for whoever has it, without a key, for 7 days from `now`, in milliseconds, unless the
- * form gets another owner before: `ownerEpoch` counts them. `baseUrl` has no slash at the end.
+ * The address of a submitted file for anyone who has it, without a key, for 7 days from `now`, in milliseconds,
+ * unless the form gets another owner before: `ownerEpoch` counts them. `baseUrl` has no slash at the end.
  *
  * It names the form beside the file, so that what stands in the answers to one form never opens a file of another.
  */
@@ -71,8 +71,8 @@ export function readFileLink(
 export const FILE_LINK_MS = 7 * DAY_MS;
 
 /**
- * A token that opens the stream of a form's submissions in place of a key, until `expiresAt` in milliseconds, as long as
- * the key is valid that it names.
+ * A token that opens the stream of a form's submissions in place of a key, until `expiresAt` in milliseconds, as long
+ * as the key is valid that it names.
  */
 export function streamToken(key: SecretKey, { formId, keyId }: StreamRight, expiresAt: number): string {
   return `${STREAM_PREFIX}${signPair(key, STREAM, [formId, keyId], expiresAt)}`;
@@ -96,7 +96,7 @@ export const STREAM_TOKEN_MS = 10 * 60 * 1000;
 const STREAM_PREFIX = 'hfst_';
 
 /**
- * A new token of a mailed link by which an address signs in. `now` is in milliseconds; the token works for 15
+ * A new token of an emailed link by which an address signs in. `now` is in milliseconds; the token works for 15
  * minutes. No two are the same, so that the use of one can be noted.
  */
 export function signInToken(key: SecretKey, address: string, now: number): string {
@@ -145,9 +145,9 @@ export function isDeviceOf(
 export const DEVICE_MS = 365 * DAY_MS;
 
 /**
- * A token that carries `value` and proves that this service gave it out, for a mailed or shown link.
+ * A token that carries `value` and proves that this service gave it out, for an emailed or shown link.
  *
- * Tokens of one purpose are worth nothing for another. The value can be read by whoever holds the
+ * Tokens of one purpose are worth nothing for another. The value can be read by anyone who holds the
  * token. `expiresAt` is in milliseconds since 1970; null never expires.
  */
 export function signLink(key: SecretKey, purpose: string, value: string, expiresAt: number | null): string {
@@ -209,7 +209,7 @@ const pairSchema = z.tuple([z.string(), z.string()]);
 export type MailLink = { purpose: MailLinkPurpose; formId: string; address: string };
 export type MailLinkPurpose = z.output<typeof mailLinkPurposes>;
 
-/** Whose stream may be read by right of which key. */
+/** The form whose stream may be read, and the key that gives the right. */
 export type StreamRight = { formId: string; keyId: string };
 
 /** What links are made with. */

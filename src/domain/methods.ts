@@ -88,11 +88,14 @@ const isAnswer = isNot(
 /** What a post of a page counts against, by what it comes to. */
 export const pageLimits = {
   submit: { name: 'submit', per: 'minute', client: 600, form: 60, total: 60_000 },
-  /** Saving answers, submitting and starting over. Anybody can begin sessions, so that all of a client's are counted together. */
+  /**
+   * Saving answers, submitting and starting over. Anybody can begin sessions, so that all of a client's are counted
+   * together.
+   */
   session: { name: 'session', per: 'minute', client: 600, total: 30_000 },
   /** Each opens a session that is kept for a week. */
   visit: { name: 'visit', per: 'hour', client: 300, form: 100, total: 3_000 },
-  /** Mails a code to the address that a visitor of a form's page has entered. */
+  /** Emails a code to the address that a visitor of a form's page has entered. */
   code: { name: 'code', per: 'hour', client: 10, total: 600 },
   /** Without a session. A person goes through a few steps a minute, and a network of people through some more. */
   check: { name: 'check', per: 'minute', client: 600, form: 300, total: 30_000 },
@@ -364,7 +367,7 @@ const signInLink = {
   limits: { name: 'sign-in-link', per: 'minute', client: 60, total: 3_000 },
 } as const;
 
-/** Of calls that mail somebody who has not asked for it. */
+/** Of calls that email somebody who has not asked for it. */
 const ownerAsksOthers = {
   ...owner,
   limits: { name: 'owner-asks', per: 'hour', owner: 20 },
@@ -431,7 +434,9 @@ const owners: MethodTable<typeof OwnersService> = {
   getOwnedUpload: { ...owner, audit: notes('upload.read') },
 };
 
-/** Of what asks many times a second in all: balancers and orchestrators, which would stop a process that refuses them. */
+/**
+ * Of what asks many times a second in all: balancers and orchestrators, which would stop a process that refuses them.
+ */
 const probe = {
   key: 'none',
   limits: { name: 'health', per: 'minute', client: 600, total: 600_000 },
@@ -494,8 +499,8 @@ export type Policy = LimitedAccess & {
    */
   narrowedBy?: string;
   /**
-   * `reply`: with an idempotency key its reply is kept for 24 hours, and given again when the call is repeated. Of other
-   * methods that take such a key, what they make keeps it.
+   * `reply`: with an idempotency key its reply is kept for 24 hours, and given again when the call is repeated. Of
+   * other methods that take such a key, what they make keeps it.
    */
   keeps?: 'reply';
   streamTokens?: Access['streamTokens'];
@@ -535,7 +540,7 @@ export type ClientLimits = {
   form?: number;
   /** Calls of all clients a minute, in this process. */
   total: number;
-  /** Whether it counts for wider networks, too, as what mails somebody does: see `widerNetworksOf`. */
+  /** Whether it counts for wider networks, too, as what emails somebody does: see `widerNetworksOf`. */
   wider?: true;
 };
 

@@ -47,12 +47,12 @@ export function lackedToGive(right: Right, held: readonly string[]): Scope | und
   return oneOf.length === 0 || oneOf.some((scope) => holds(held, scope)) ? undefined : oneOf[0];
 }
 
-/** The scopes of which one is enough to give such a right, `*` included. */
+/** Any one of these scopes is enough to give such a right, `*` included. */
 export function scopesToGive(right: 'destination'): readonly Scope[] {
   return ['*', ...(needed[right].oneOf ?? [])];
 }
 
-/** The scopes of which one is enough to have others notified. */
+/** Any one of these scopes is enough to have others notified. */
 export const scopesToNotify: readonly Scope[] = ['*', 'sessions:notify'];
 
 const needed: Record<Right, { all?: readonly Scope[]; oneOf?: readonly Scope[] }> = {

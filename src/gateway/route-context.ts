@@ -73,10 +73,10 @@ type Pages = {
   renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
   /**
    * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if
-   * `answersWait`, answers are mailed once the address has confirmed.
+   * `answersWait`, answers are emailed once the address has confirmed.
    */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
-  /** What only the browser has that posts; empty where it has called another address than mailed links lead to. */
+  /** What only the browser has that posts; empty where it has called another address than emailed links lead to. */
   browserOf(request: Request, response: Response): string;
 };
 
@@ -93,7 +93,7 @@ type Activated = {
   formName: string;
   email: string;
   webhookSecret: string;
-  /** What becomes of the mail that asks the owner to confirm. */
+  /** What becomes of the email that asks the owner to confirm. */
   confirmation: ConfirmationState;
   answersWait: boolean;
   /** Absent if there is nothing to share. */

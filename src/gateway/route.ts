@@ -265,7 +265,9 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   }
 }
 
-/** Says in the header `Link` where the next page is: the same query with `cursor`, which takes the place of `offset`. */
+/**
+ * Says in the header `Link` where the next page is: the same query with `cursor`, which takes the place of `offset`.
+ */
 function linkToNext({ request, response }: RouteContext, cursor: string): void {
   const [, query = ''] = request.originalUrl.split('?', 2);
   const next = new URLSearchParams(query);

@@ -185,9 +185,9 @@ function errorAt(served: Route | undefined, error: unknown): unknown {
 }
 
 /**
- * Says which pages of other origins may call: those of every origin below `/api`, where the form's settings decide which
- * may post to it, and those of `allowedOrigins` below `/v1`. No cookie is used. Preflight requests are answered by the
- * routes.
+ * Says which pages of other origins may call: those of every origin below `/api`, where the form's settings decide
+ * which may post to it, and those of `allowedOrigins` below `/v1`. No cookie is used. Preflight requests are answered
+ * by the routes.
  */
 function openToPages(allowedOrigins: readonly string[]): RequestHandler {
   const toAll = cors({ ...common, origin: '*', methods: ['GET', 'HEAD', 'POST'] });

@@ -80,7 +80,7 @@ async function readMultipart(
   });
   parser.on('file', (name, stream, filename) => {
     open.add(stream);
-    // Whoever reads the stream gets the error, too; without a listener it would end the process.
+    // Anyone who reads the stream gets the error, too; without a listener it would end the process.
     stream.on('error', reject);
     files = files.then(async () => {
       const parts: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false });
@@ -104,7 +104,7 @@ async function readMultipart(
     await promise;
   } finally {
     body.unpipe(parser).destroy();
-    // Whoever still reads a file would wait forever.
+    // Anyone who still reads a file would wait forever.
     for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
   }
 }
@@ -131,7 +131,7 @@ async function* partsFrom(
   yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-// One byte more than a file may have, by which whoever takes it sees that it is too large.
+// One byte more than a file may have, by which its reader sees that it is too large.
 const limits = { ...formPostLimits, fileSize: MAX_FILE_BYTES + 1 };
 
 /** The values of each input by its name. A map, since strangers choose the names. */

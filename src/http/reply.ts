@@ -44,7 +44,7 @@ export async function sendChunks(
 }
 
 /**
- * Sends the bytes in the messages that an RPC answers with, of which the first was taken already; then ends the call.
+ * Sends the bytes in the messages that an RPC answers with; the first was taken already; then ends the call.
  */
 export async function sendMessages<T>(
   response: Response,
@@ -64,7 +64,7 @@ export async function sendMessages<T>(
 }
 
 /**
- * Sends a file that an RPC answers with in chunks, of which the first says what it is. Browsers save it under its name
+ * Sends a file that an RPC answers with in chunks; the first says what it is. Browsers save it under its name
  * and never show it: it is a stranger's.
  */
 export async function sendFile(response: Response, chunks: AsyncGenerator<FileChunk>): Promise<void> {

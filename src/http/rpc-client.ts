@@ -101,7 +101,8 @@ export class RpcClient {
   }
 
   /**
-   * Asks whether a call would be refused before its service sees it. Whoever has called anything before has been asked.
+   * Asks whether a call would be refused before its service sees it. Anyone who has called anything before has been
+   * asked.
    */
   protected async ask(ask: Admit, method: DescMethod, formId: string): Promise<void> {
     if (this.#isAsked) return;

@@ -8,8 +8,8 @@ import { z } from 'zod';
  *
  * A property takes the field of its own name, `form_id` that of `formId`, and an instant such as `created_at` that of
  * `createTime`; `from` names another field, or makes the property. Times are ISO 8601 in UTC, an enum is the name of
- * its value, or for a value that has none null if the schema allows that, else its first name. What is empty is null or undefined where the schema
- * allows that; JSON leaves out what is undefined.
+ * its value, or for a value that has none null if the schema allows that, else its first name. What is empty is null
+ * or undefined where the schema allows that; JSON leaves out what is undefined.
  */
 export function shape<M extends DescMessage, P extends Properties<MessageShape<M>>>(
   message: M,

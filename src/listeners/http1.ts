@@ -18,7 +18,7 @@ import { restErrorOf } from '../http/errors.ts';
 
 /**
  * A server of HTTP/1.1 that ends connections which are slow, idle or broken. It listens on no port of its own:
- * whoever does emits `connection` on it.
+ * what does emits `connection` on it.
  */
 export function createHttp1Server(
   handler: RequestListener,

@@ -17,7 +17,7 @@ import { Http2Request } from '../admission/chunk-budget.ts';
  *
  * nghttp2 bounds the rest: headers that go on and on, invalid frames, and answers to frames that pile up.
  *
- * It listens on no port of its own: whoever does emits `connection` on it.
+ * It listens on no port of its own: what does emits `connection` on it.
  */
 export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Server {
   const server = createServer(

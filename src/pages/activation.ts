@@ -13,7 +13,7 @@ import { languageOf, renderMessage } from './messages.ts';
 
 /**
  * Answers GET on an activation link with a form that asks for the owner's email address and posts to the same
- * path, a REST route. Opening the link changes nothing, since mail scanners open links too. Once it was used, it leads
+ * path, a REST route. Opening the link changes nothing, since email scanners open links too. Once it was used, it leads
  * to the form and its responses.
  */
 export async function showActivation({ call, request, response, hostedUrl }: PageExchange): Promise<void> {
@@ -79,7 +79,7 @@ ${emailField({
 
 /**
  * The page after an activation, which says how to share the form. `webhookSecret` is empty unless one was made; if
- * `answersWait`, answers are mailed once the address has confirmed.
+ * `answersWait`, answers are emailed once the address has confirmed.
  */
 export function renderActivated(activated: Activated, request: IncomingMessage): Page {
   const language = languageOf(request);

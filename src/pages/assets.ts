@@ -67,7 +67,9 @@ function minified(style: string): string {
     .trim();
 }
 
-/** Of the API reference. They are large, and few services are ever asked for them: they are read at the first request. */
+/**
+ * Of the API reference. They are large, and few services are ever asked for them: they are read at the first request.
+ */
 const swaggerUiFiles = ['libraries/swagger-ui-bundle.js', 'libraries/swagger-ui.css'];
 
 /** A file in its codings. Without `content` it is one of Swagger UI's. */

@@ -67,7 +67,9 @@ export function setRespondentCookie(
   response.cookie(respondentCookieOf(hostedUrl), browser, options);
 }
 
-/** What both have: the path, unless the name binds the cookie to the host, and whether other sites may have the page. */
+/**
+ * What both have: the path, unless the name binds the cookie to the host, and whether other sites may have the page.
+ */
 function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
   const secure = hostedUrl.startsWith('https:');
   return {
@@ -89,7 +91,7 @@ const SECURE_COOKIE = '__Host-visit-';
 /** Ends the value of a cookie that outlasts the browser's session: a browser does not say how long it keeps one. */
 const REMEMBERS = '.remembers';
 
-/** As long as a visitor's session takes answers. */
+/** As long as a visitor's session accepts answers. */
 export const REMEMBERED_DAYS = 7;
 
 /** `sessionId` is empty if there is no cookie. */

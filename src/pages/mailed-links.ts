@@ -23,7 +23,7 @@ import { isOwnPost, OwnerCookies } from './owner/session.ts';
 
 const { method: rpcs } = MailService;
 
-/** Shows what a mailed link stands for; its button posts to the same address. */
+/** Shows what an emailed link stands for; its button posts to the same address. */
 export async function showMailLink({ call, request, response }: PageExchange): Promise<void> {
   const link = await call(rpcs.getMailLink, { token: tokenOf(request) });
   const view = viewOf(request);
@@ -32,7 +32,7 @@ export async function showMailLink({ call, request, response }: PageExchange): P
 }
 
 /**
- * Does what a mailed link stands for. A link that makes or confirms an owner also signs in soon after it was mailed,
+ * Does what an emailed link stands for. A link that makes or confirms an owner also signs in soon after it was emailed,
  * and leads to the form. A mail program's one-click unsubscription (RFC 8058) is the same post.
  */
 export function followMailLink({ baseUrl, hostedUrl }: Origins): HandlePage {
@@ -51,7 +51,7 @@ async function follow(
   const view = viewOf(request);
   const isOneClick = lastOf(inputs, 'List-Unsubscribe') === 'One-Click';
   if (isOneClick) {
-    // One click stops mail and nothing else, whichever link a program finds.
+    // One click stops emails and nothing else, whichever link a program finds.
     const { purpose } = await call(rpcs.getMailLink, { token });
     if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
   }
@@ -124,7 +124,7 @@ function renderLink(link: GetMailLinkResponse, view: View): Page {
   return { ...page, headers: { ...page.headers, 'referrer-policy': 'same-origin' } };
 }
 
-/** Whoever takes a form over decides whether those whom the former owner added go on getting its answers. */
+/** Anyone who takes a form over decides whether those whom the former owner added go on getting its answers. */
 function keepRecipients({ recipients }: GetMailLinkResponse, words: Words): Html | false {
   if (recipients.length === 0) return false;
   const label = fill(words.keepRecipients, { emails: recipients.join(', ') });
@@ -179,7 +179,7 @@ const linkWords: Record<MailLinkPurpose, LinkWords | undefined> = {
   [MailLinkPurpose.STOP]: undefined,
 };
 
-/** The page behind the link that stops mail: what can be stopped, and what is stopped already. */
+/** The page behind the link that stops emails: what can be stopped, and what is stopped already. */
 function renderStop(link: StopLink, view: View): Page {
   const { words } = view.language;
   const choices = choicesOf(link, words);
@@ -193,7 +193,7 @@ ${choices.length > 0 && stopForm(choices, words)}`,
   });
 }
 
-/** The page after mail was started again. */
+/** The page after email was started again. */
 function renderStarted({ address }: Pick<StopLink, 'address'>, view: View): Page {
   const { doneTitle: title, startDone } = view.language.words;
   return renderMessage({ ...view, icon: 'done', title, text: fill(startDone, { email: address }) });

@@ -18,8 +18,8 @@ import { renderPage, rootOf } from './layout.ts';
 import { checkOrigin } from './owner/session.ts';
 
 /**
- * Answers GET on `/new`: where a person writes a form as JSON, sees its page beside it, and makes it. In English, as the
- * first page. It needs its script; without it, it has the command that does the same.
+ * Answers GET on `/new`: where a person writes a form as JSON, sees its page beside it, and makes it. In English, as
+ * the first page. It needs its script; without it, it has the command that does the same.
  */
 export function showNew({ baseUrl, allowPublicCreate }: NewPageOptions): HandlePage {
   const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');

@@ -16,7 +16,7 @@ import type { OwnerPageOptions } from './owner/handler.ts';
 import { createOwnerPages } from './owner/router.ts';
 
 /**
- * The pages people see: the service's own and its guides, a session's form, activation, the links in mails; and
+ * The pages people see: the service's own and its guides, a session's form, activation, the links in emails; and
  * the files they need.
  *
  * It goes before the REST routes and passes on what it does not serve. Of the activation link it serves GET only.

@@ -177,7 +177,7 @@ function secondsOf({ seconds, nanos }: Duration): number {
 /** While the database is away or too slow, every call fails for the same reason. */
 const WARN_EVERY_MS = 1_000;
 
-/** Of one limit, whoever meets it. */
+/** Of one limit, no matter who meets it. */
 const LIMIT_EVERY_MS = 60_000;
 
 /** Long enough for a restart of the database or a burst of submissions to be over. */

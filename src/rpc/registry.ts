@@ -92,7 +92,10 @@ export type Rpc = {
   served: Served;
   /** A transport for callers in this process: the gateway and the hosted pages. */
   transport(): Transport;
-  /** Asks whether a caller in this process may make a call, without making it. It counts as one where rates are limited. */
+  /**
+   * Asks whether a caller in this process may make a call, without making it. It counts as one where rates are
+   * limited.
+   */
   admit: (...call: Parameters<Gate>) => Promise<Headers>;
   /**
    * Tells whose key a request has that has not said yet what to call. Throws as a call does without a valid key, unless

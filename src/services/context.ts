@@ -57,7 +57,7 @@ export type ServiceSettings = {
   requireApiKey: boolean;
   /** False: making a form needs a key. */
   allowPublicCreate: boolean;
-  /** False: owners get mails of their forms in full before their addresses have confirmed. */
+  /** False: owners get emails of their forms in full before their addresses have confirmed. */
   ownerConfirmation: boolean;
   /** False: there is no gRPC reflection. */
   reflection: boolean;
@@ -69,7 +69,7 @@ export type ServiceSettings = {
   baseUrl: string;
   /** The address of the hosted pages, without a slash at the end. */
   hostedUrl: string;
-  /** The mail server. Undefined: mails are written to files. */
+  /** The mail server. Undefined: emails are written to files. */
   smtpUrl?: string | undefined;
   /** Lifts the rules that webhooks are https and public. */
   allowPrivateWebhooks: boolean;
@@ -88,7 +88,7 @@ export type ServiceSettings = {
   /** How many calls of one key, and all together, may wait for sessions in this process. */
   maxWaitsPerKey: number;
   maxWaitsTotal: number;
-  /** How many mailboxes that have not confirmed anything a key may have mailed in a day (UTC). */
+  /** How many mailboxes that have not confirmed anything a key may have emailed in a day (UTC). */
   notifyMailboxesPerKey: number;
 };
 
@@ -116,7 +116,7 @@ export type ServiceContext = ServiceOptions & {
   streams: CallsAtOnce<Caller>;
   /** Counts the calls that wait for sessions. */
   waits: CallsAtOnce<Caller>;
-  /** Aborted when the service is about to stop, and is to get no more calls. */
+  /** Aborted when the service is about to stop, and gets no more calls. */
   draining: AbortSignal;
   /** Aborted when the service stops: streams and waits end. */
   stopping: AbortSignal;

@@ -138,9 +138,9 @@ export async function replayFirst<T>(
 class MadeMeanwhile extends Error {}
 
 /**
- * A service whose methods that keep their `reply`, by the table of methods, give it again when a call is repeated with
- * its idempotency key. The method says by `keepReply` what it replies, in the transaction that has the effect. A session
- * is read again, as it is then: it holds what people have answered.
+ * A service whose methods that keep their `reply`, by the table of methods, give it again when a call is repeated
+ * with its idempotency key. The method says by `keepReply` what it replies, in the transaction that has the effect. A
+ * session is read again, as it is then: it holds what people have answered.
  */
 export function withReplays<S extends DescService>(
   context: ServiceContext,
@@ -247,8 +247,8 @@ type Making<T> = {
   /** As the caller gave it; empty: the request is not repeatable. */
   key: string;
   /**
-   * What makes two requests the same, by the names of the REST body; without defaults, so that a request can be repeated
-   * where an upgrade has added some.
+   * What makes two requests the same, by the names of the REST body; without defaults, so that a request can be
+   * repeated where an upgrade has added some.
    */
   content: Record<string, unknown>;
   again: (first: Made) => Promise<T>;

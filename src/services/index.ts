@@ -135,7 +135,7 @@ export type Services = {
    * shown this once. To be called when nothing can fail any more: who sees no key has no other way in.
    */
   makeFirstKey: () => Promise<string | undefined>;
-  /** Says to whoever asks that the service is not ready any more, and takes calls all the same. */
+  /** Says to anyone who asks that the service is not ready any more, and takes calls all the same. */
   drain: () => void;
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;

@@ -78,7 +78,9 @@ export function askedName<E extends Parameters<typeof enumName>[0]>(
   throw unknownValue(path, choices);
 }
 
-/** The failure of a field that has none of the values of its enum that the call takes: all of them, or those `taken`. */
+/**
+ * The failure of a field that has none of the values of its enum that the call takes: all of them, or those `taken`.
+ */
 export function unknownValue(path: string, choices: DescEnum, taken?: readonly number[]) {
   return badParameter(path, 'invalid_enum_value', oneOfEnum(choices, taken));
 }
@@ -97,7 +99,10 @@ export function textProblems(
   return [{ path, code: 'too_big', message: `Expected at most ${max} characters` }];
 }
 
-/** The instant of a request. PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and 9999. */
+/**
+ * The instant of a request. PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and
+ * 9999.
+ */
 export function instantOf(time: Timestamp): Date {
   return new Date(Math.min(Math.max(timestampMs(time), FIRST_MS), LAST_MS));
 }

@@ -23,7 +23,7 @@ export const EventEntity = defineEntity({
     /** Of the request that caused it, as W3C writes it; null if none is recorded. */
     traceparent: text().strictNullable(),
     /**
-     * When its mails were made, or it was stored if it causes none; null while it waits. Writers say which: one that
+     * When its emails were made, or it was stored if it causes none; null while it waits. Writers say which: one that
      * doesn't is too old, see the migration refused-writers.
      */
     fannedOutAt: time().strictNullable().defaultRaw("'-infinity'"),
@@ -65,10 +65,10 @@ export async function insertEvents(db: Queries, events: NewEvent[]): Promise<voi
 }
 
 /**
- * Up to `limit` events whose mails are to be made, oldest first, from the id `since` on. Ends before the event
+ * Up to `limit` events whose emails are to be made, oldest first, from the id `since` on. Ends before the event
  * with which the bodies would have more than `maxBytes`, if it is not the first. `more` says whether others wait.
  *
- * Takes no lock: `fanOutEvents` settles which process makes the mails of an event.
+ * Takes no lock: `fanOutEvents` settles which process makes the emails of an event.
  */
 export async function listWaitingEvents(
   db: Queries,
@@ -134,7 +134,7 @@ export async function listEventsById(db: Queries, ids: string[]): Promise<Stored
   return db.read((em) => em.find(EventEntity, { id: { $in: ids } }, { orderBy: { id: 'asc' } }));
 }
 
-/** Removes up to `limit` events of before a time, of which no delivery is left. Returns how many. */
+/** Removes up to `limit` events of before a time, that have no deliveries left. Returns how many. */
 export async function purgeEvents(db: Queries, before: number, limit: number): Promise<number> {
   const removed = await deleteSome(db, 'events', {
     where: `id < $1 and fanned_out_at is not null

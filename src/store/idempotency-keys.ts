@@ -7,7 +7,7 @@ export const IdempotencyKeyEntity = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_keys',
   properties: {
-    /** SHA-256 of whose key it is, of which call, and of the key, hex. */
+    /** SHA-256 of the key's owner, the call and the key, hex. */
     id: id().primary(),
     requestFingerprint: text(),
     /** The id of what was made; of a kept reply that of the session it is about, or empty. */

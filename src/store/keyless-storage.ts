@@ -43,7 +43,7 @@ export async function sumKeylessBytes(db: Queries, projectId: string): Promise<n
   return Math.max(0, Number(row?.bytes));
 }
 
-/** What a submission takes: the answers and the metadata lie in its row and in that of its event. */
+/** What a submission takes: the answers and the metadata are in its row and in that of its event. */
 export function bytesOfSubmission({
   answers,
   metadata,

@@ -140,8 +140,8 @@ export async function listKeysMadeBy(db: Queries, keyId: string): Promise<Key[]>
 const keys = rowsOf(KeyEntity);
 
 /**
- * The key whose allowance another one uses up: the first of those that made it, one after the other, so that nobody gets
- * more by making keys. What the operator's keys make has allowances of its own.
+ * The key whose allowance another one uses up: the first of those that made it, one after the other, so that nobody
+ * gets more by making keys. What the operator's keys make has allowances of its own.
  */
 export async function findFirstMaker(db: Queries, keyId: string): Promise<string> {
   const [first] = await db.select(
@@ -156,7 +156,7 @@ export async function findFirstMaker(db: Queries, keyId: string): Promise<string
 }
 
 /**
- * Deletes a key, of which its hash among the revoked ones is left, and with `children` those that it made, and so on.
+ * Deletes a key, but for its hash among the revoked ones, and with `children` those that it made, and so on.
  * Returns those that were deleted, none if there is no such key.
  */
 export async function revokeKey(

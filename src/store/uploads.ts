@@ -4,7 +4,7 @@ import type { Queries } from './database/queries.ts';
 import { subtractKeylessBytes } from './keyless-storage.ts';
 import { noteFileRemovals } from './removal/removals.ts';
 
-/** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
+/** A file somebody uploaded for a field. Its bytes are in the upload store under this id. */
 export const UploadEntity = defineEntity({
   name: 'Upload',
   tableName: 'uploads',

@@ -67,7 +67,7 @@ export function noteRefusal(line: AccessLine | undefined, reason: string): void 
   if (line !== undefined) line.reason = reason;
 }
 
-/** The pattern that Express matched, such as `/v1/forms/:id`; undefined if there is no such route. */
+/** The pattern that Express matched, such as `/v1/forms/:id`; undefined if no route matches. */
 function routeOf(request: object): string | undefined {
   if (!('route' in request)) return undefined;
   const { route } = request;

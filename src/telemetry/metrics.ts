@@ -198,7 +198,7 @@ type FinishedRequest = {
 
 type FinishedAttempt = {
   channel: 'webhook' | 'mail';
-  /** A mail's kind. */
+  /** An email's kind. */
   kind: string;
   outcome: AttemptOutcome;
   /** Undefined if nothing was tried. */

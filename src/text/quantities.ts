@@ -36,7 +36,10 @@ export function dayInWords(time: Date, tag: string): string {
   return new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' }).format(time);
 }
 
-/** The size of a file as people read it: `12 kB`, `1.9 MB`, with the decimal sign of a language; `tag` is a BCP 47 tag. */
+/**
+ * The size of a file as people read it: `12 kB`, `1.9 MB`, with the decimal sign of a language; `tag` is a BCP 47
+ * tag.
+ */
 export function fileSizeInWords(bytes: number, tag: string): string {
   const [size, unit] = bytes < MEGABYTE ? [Math.ceil(bytes / KILOBYTE), 'kB'] : [bytes / MEGABYTE, 'MB'];
   return `${size.toLocaleString(tag, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;

@@ -9,11 +9,14 @@ import ja from './words/ja.json' with { type: 'json' };
 import pt from './words/pt.json' with { type: 'json' };
 import zh from './words/zh.json' with { type: 'json' };
 
-/** The words of each language, by its BCP 47 language subtag. `{…}` is a placeholder; every language has the same ones. */
+/**
+ * The words of each language, by its BCP 47 language subtag. `{…}` is a placeholder; every language has the same
+ * ones.
+ */
 export const languages = { en, de, fr, es, pt, ja, zh, ar } satisfies Record<string, typeof en>;
 
 /**
- * The language of a page or mail: the form's, else the first of the person's preferred languages that we have,
+ * The language of a page or email: the form's, else the first of the person's preferred languages that we have,
  * else English.
  *
  * A form in a language that we do not have keeps its tag, since most words of the page are its author's; our own
@@ -56,13 +59,13 @@ export function fillCount(one: string, other: string, count: number, tag: string
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
 
-/** The words of the pages, and what mails say of answers. */
+/** The words of the pages, and what emails say of answers. */
 export type Words = (typeof en)['page'];
 
-/** The words of mails. */
+/** The words of emails. */
 export type MailWords = (typeof en)['mail'];
 
-/** The language tag and the direction of a page or mail, and its words. `spoken` is the language of our own words. */
+/** The language tag and the direction of a page or email, and its words. `spoken` is the language of our own words. */
 export type Language = {
   tag: string;
   spoken: keyof typeof languages;

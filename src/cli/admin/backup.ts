@@ -17,9 +17,9 @@ import { hasDatabase, noDatabase, openAdmin, openAsIs, refuseOtherUsers } from '
 import { dumpServer, serverAt } from './server-tools.ts';
 
 /**
- * Writes the database, the uploads and, unless `isWithoutSecrets`, the secret key into an archive: of a service that runs on the embedded database
- * as they are at one instant, while writes wait for a moment; of one that is stopped from the data folder, which no
- * service can open meanwhile; of a server as `backUpServer` does.
+ * Writes the database, the uploads and, unless `isWithoutSecrets`, the secret key into an archive: of a service that
+ * runs on the embedded database as they are at one instant, while writes wait for a moment; of one that is stopped
+ * from the data folder, which no service can open meanwhile; of a server as `backUpServer` does.
  *
  * @throws RefusedError if that can't be done, with the reason.
  */

@@ -2,7 +2,7 @@ import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/w
 import type { Admin } from '../../services/admin/admin.ts';
 import { createProgress, RefusedError, type Terminal } from '../terminal.ts';
 
-/** Makes a key. It alone goes to standard output, so that a script can take it. */
+/** Makes a key. Only the key is written to standard output, so that a script can take it. */
 export async function createKey(
   admin: Admin,
   request: Parameters<Admin['createKey']>[0],
@@ -117,7 +117,8 @@ function day(time: Timestamp | undefined): string {
 
 /**
  * Erases a project: revokes its keys, and deletes its forms with everything of them; the name alone stays. With a
- * value, it erases what names somebody by it: submissions and sessions in which it is an answer, or another text, as a whole.
+ * value, it erases what names somebody by it: submissions and sessions in which it is an answer, or another text, as
+ * a whole.
  *
  * @throws RefusedError without `isConfirmed`: nothing brings back what is erased.
  */

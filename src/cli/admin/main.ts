@@ -24,7 +24,7 @@ import { checkArchive, restore } from './restore.ts';
 import { rotateSecrets } from './rotate-secrets.ts';
 
 /**
- * Runs a command of whoever holds the machine; `args` is what was typed after `admin`.
+ * Runs a command of a person with shell access; `args` is what was typed after `admin`.
  *
  * Throws a `UsageError` for what makes no sense, and a `RefusedError` for what can't be done.
  */

@@ -92,7 +92,7 @@ function keep(file: string, text: string): void {
 
 /**
  * Seals stored secrets with the key `next` in place of `current` (or the one before that, `previous`), ends the
- * sessions of all owners, and voids all mailed links, in one transaction. No instance may run meanwhile.
+ * sessions of all owners, and voids all emailed links, in one transaction. No instance may run meanwhile.
  *
  * @throws ConnectError while instances run.
  */

@@ -5,7 +5,8 @@ import { hasCode } from '../../domain/errors/system-errors.ts';
 import { RefusedError } from '../terminal.ts';
 
 /**
- * Dumps the database of a server of a major version into a file, by `pg_dump`. `onBytes` is called each second with the size of the file.
+ * Dumps the database of a server of a major version into a file, by `pg_dump`. `onBytes` is called each second with
+ * the size of the file.
  *
  * @throws RefusedError if there is no `pg_dump`, if it is older than the server, or if it fails.
  */

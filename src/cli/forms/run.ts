@@ -52,7 +52,9 @@ async function ask(): Promise<boolean> {
 
 export type FormsCommandName = 'plan' | 'apply' | 'export' | 'types';
 
-/** `managedBy`: who keeps the forms; absent: the name of the folder. `form`: whose types are written; absent: of all. */
+/**
+ * `managedBy`: who keeps the forms; absent: the name of the folder. `form`: whose types are written; absent: of all.
+ */
 type FormsCommand = {
   folder: string;
   server: string;

@@ -19,8 +19,8 @@ import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from '../worker/watermark.ts';
 
 /**
- * Makes what turns waiting events into mails, one for each address; their deliveries to webhooks were queued
- * with them. Each call takes one batch, and returns how many mails that were and whether more events may wait.
+ * Makes what turns waiting events into emails, one for each address; their deliveries to webhooks were queued
+ * with them. Each call takes one batch, and returns how many emails that were and whether more events may wait.
  *
  * Any number of processes may do so at once.
  */
@@ -29,7 +29,7 @@ export function createFanOut(options: FanOutOptions): () => Promise<{ mails: num
   const watermark = createWatermark(now);
   const readContext = createContextReader(options);
 
-  /** An event of which nobody can tell whom it is mailed to is parked. Returns how many mails groups of the others cause. */
+  /** Parks events whose recipients can't be told. Returns how many emails each of the others causes. */
   const makeMails = (events: StoredEvent[]) =>
     splitBatch(
       events,
@@ -97,7 +97,7 @@ function sumOf(counts: number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Leaves out all but the first of the mails that a form may send to a mailbox only once a day. */
+/** Leaves out all but the first of the emails that a form may send to a mailbox only once a day. */
 function firstOncePerDay(mails: NewMail[]): NewMail[] {
   const seen = new Set<string>();
   return mails.filter(({ oncePerDay: mailbox, formId }) => {
@@ -107,7 +107,7 @@ function firstOncePerDay(mails: NewMail[]): NewMail[] {
   });
 }
 
-/** The mails that an event causes: to whom which kind goes. They are written when they are sent. */
+/** The emails that an event causes: to whom which kind goes. They are written when they are sent. */
 function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   const form = context.forms.get(event.formId);
   const wanted =
@@ -209,7 +209,7 @@ function wantedBySubmission(
 }
 
 /**
- * Makes what reads, in a few queries, everything that it takes to decide on the mails of a batch of events, just for
+ * Makes what reads, in a few queries, everything that it takes to decide on the emails of a batch of events, just for
  * the events that cause some.
  */
 function createContextReader({ database }: FanOutOptions): (events: StoredEvent[]) => Promise<FanOutContext> {
@@ -245,7 +245,7 @@ function createContextReader({ database }: FanOutOptions): (events: StoredEvent[
 
 const MAX_VERSIONS = 1000;
 
-/** Most events cause none: where answers go to webhooks, nothing is read for mails. */
+/** Most events cause none: where answers go to webhooks, nothing is read for emails. */
 function mayCauseMail({ type, formId }: StoredEvent, context: Pick<FanOutContext, 'definitions'>): boolean {
   const { mails } = effectsOf(type);
   if (mails !== 'submission') return mails !== 'none';
@@ -265,7 +265,7 @@ type WantedMail = { kind: MailKind; to: string; formId?: string; isOnceADay?: bo
 /** What fan-out needs. */
 type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now' | 'log'>;
 
-/** What the mails of a batch of events depend on. */
+/** What the emails of a batch of events depend on. */
 type FanOutContext = {
   /** By id. */
   forms: Map<string, Form>;

@@ -30,10 +30,10 @@ import {
 import { answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
 
 /**
- * Writes a mail as it is sent: by its kind, and what the form and its event say by now. Null if what it is about was
- * removed, or is not for this address any more. Mails that earlier versions have stored whole are as they were.
+ * Writes an email as it is sent: by its kind, and what the form and its event say by now. Null if what it is about was
+ * removed, or is not for this address any more. Emails that earlier versions have stored whole are as they were.
  *
- * @throws MakingFailed if there is something in the event that no mail can be made of.
+ * @throws MakingFailed if there is something in the event that no email can be made of.
  */
 export async function composeMail(
   options: ComposeOptions,
@@ -100,7 +100,10 @@ export async function composeMail(
   }
 }
 
-/** Runs code that makes mails of what was read: what it throws comes again each time, and is thrown as `MakingFailed`. */
+/**
+ * Runs code that makes emails of what was read: what it throws comes again each time, and is thrown as
+ * `MakingFailed`.
+ */
 export function making<Made>(make: () => Made): Made {
   try {
     return make();
@@ -172,7 +175,10 @@ async function writeQuestion(
   );
 }
 
-/** Labels are those of the version that was answered; where answers go, and what is replied, is as the form has it now. */
+/**
+ * Labels are those of the version that was answered; where answers go, and what is replied, is as the form has it
+ * now.
+ */
 async function writeAboutSubmission(
   options: ComposeOptions,
   kind: string,
@@ -214,20 +220,20 @@ async function writeAboutSubmission(
   return making(() => submissionMail(named, submission, about));
 }
 
-/** What is queued of a mail beside its kind, its form and its event. */
+/** What is queued of an email beside its kind, its form and its event. */
 export const queuedMailSchema = z.object({
   to: z.string(),
-  /** Null, so that versions that store mails whole leave this one to a later version. The event is its delivery's. */
+  /** Null, so that versions that store emails whole leave this one to a later version. The event is its delivery's. */
   eventId: z.string().nullable().exactOptional(),
   /** What it was counted as, if it was counted when it was asked for. */
   countedAs: z.string().exactOptional(),
-  /** Of a question: 0 for the first mail, and then the number of the reminder. */
+  /** Of a question: 0 for the first email, and then the number of the reminder. */
   reminder: z.number().exactOptional(),
   /** That was turned off, fails, or works again. */
   webhook: z.object({ id: z.string(), host: z.string() }).exactOptional(),
-  /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */
+  /** The languages preferred by the person who asked to sign in, as in `Accept-Language`. */
   languages: z.string().exactOptional(),
-  /** Of mails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
+  /** Of emails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
   isKnown: z.boolean().exactOptional(),
   askedFrom: z.string().exactOptional(),
   /** Of the code that a respondent asked for. */

@@ -27,7 +27,7 @@ import { queuedMailSchema } from './compose.ts';
 import { isOwnerConfirmed } from './recipients.ts';
 
 /**
- * Decides whether a mail may go to an address now, and counts it if so; retries are not counted again.
+ * Decides whether an email may go to an address now, and counts it if so; retries are not counted again.
  *
  * Returns null if it may go. Else it waits until the address has confirmed or the next day begins (UTC), or it
  * will never go.
@@ -47,7 +47,7 @@ export async function findMailRefusal(
   if (wait !== null) return wait;
 
   const unasked = form !== undefined && claim.kind !== 'owner';
-  // Mails that are about no form are about the project.
+  // Emails that are about no form are about the project.
   const formId = claim.formId === '' ? claim.projectId : claim.formId;
   if (await isMailStopped(options.database, { address: to, formId, unasked })) {
     return dropped(MAIL_STOPPED);
@@ -55,7 +55,7 @@ export async function findMailRefusal(
   return refuse && form ? refuse(options, claim, form, addressee) : null;
 }
 
-/** What limits each kind of mail about a form. The others go to who has asked for them. */
+/** What limits each kind of email about a form. The others go to who has asked for them. */
 const limits = new Map<string, RefuseMail>([
   ['owner', refuseOwnerMail],
   ['notice', refuseNotice],
@@ -85,8 +85,8 @@ async function waitForOwner(
 }
 
 /**
- * Answers go to nobody but who is the owner, or a confirmed recipient, by now; and a few of a form made with a key to an
- * owner who has not confirmed.
+ * Answers go to nobody but who is the owner, or a confirmed recipient, by now; and a few of a form made with a key to
+ * an owner who has not confirmed.
  */
 async function refuseOwnerMail(
   { database, settings }: MailLimitOptions,
@@ -138,7 +138,7 @@ async function refuseRequest(
   return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
 }
 
-/** Nobody is mailed of a session that has ended. What is too much for today waits for another day. */
+/** Nobody is emailed of a session that has ended. What is too much for today waits for another day. */
 async function refuseQuestion(
   { database, secretKey, settings }: MailLimitOptions,
   { id, projectId, step, content }: Claim,
@@ -161,7 +161,7 @@ async function refuseQuestion(
   return usedUp && { outcome: 'waits', error: notSent.tooMany, waitMs: usedUp.waitMs };
 }
 
-/** Codes were counted when they were asked for; whoever asked for one that is over has gone. */
+/** Codes were counted when they were asked for; the person who asked for one that is over has gone. */
 async function refuseCode({ database }: MailLimitOptions, { content }: Claim): Promise<Refusal | null> {
   const { codeId = '' } = mailIn(content);
   return (await isCodeOpen(database, codeId)) ? null : dropped('The code has expired, or was replaced.');
@@ -189,7 +189,7 @@ async function refuseSignIn(
   return usedUp && dropped('Not sent: the daily limit of these emails is reached.');
 }
 
-/** What others ask for doesn't use up the mails for a device that has signed in, nor one client all of the others. */
+/** What others ask for doesn't use up the emails for a device that has signed in, nor one client all of the others. */
 function signInAllowances({ content }: Claim, holder: string, limit: number): MailAllowance[] {
   const { isKnown, askedFrom } = mailIn(content);
   if (isKnown === true) return [{ holder, kind: 'sign_in_known', limit }];
@@ -233,7 +233,7 @@ const UNCONFIRMED_A_DAY = 20;
 /** To one mailbox, of owners who have confirmed, and as many for their devices. */
 const SIGN_INS_A_DAY = 10;
 
-/** Whoever asked has gone. */
+/** Anyone who asked has gone. */
 const SIGN_IN_WAIT_MS = HOUR_MS;
 
 /** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
@@ -241,7 +241,7 @@ const REQUEST_DAYS = 7;
 
 export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;
 
-/** `countedAs` is what the mail was counted as before, if it was. */
+/** `countedAs` is what the email was counted as before, if it was. */
 type Addressee = { to: string; countedAs?: string };
 
 type RefuseMail = (

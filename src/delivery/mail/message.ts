@@ -6,7 +6,10 @@ import { Html, html } from '../../domain/text/html.ts';
 import { oneLine, withoutLinks } from '../../text/untrusted.ts';
 import type { Language } from '../../text/words.ts';
 
-/** A mail as it is sent, and as earlier versions stored it in its delivery: everything that differs from mail to mail. */
+/**
+ * An email as it is sent, and as earlier versions stored it in its delivery: everything that differs from email to
+ * email.
+ */
 export const mailMessageSchema = z.object({
   to: z.string(),
   subject: z.string(),
@@ -15,14 +18,14 @@ export const mailMessageSchema = z.object({
   replyTo: z.string().exactOptional(),
   /** The name beside the sender's address. */
   senderName: z.string().exactOptional(),
-  /** The token with which the reader stops such mails. */
+  /** The token with which the reader stops such emails. */
   stopToken: z.string(),
 });
 
 export type MailMessage = z.output<typeof mailMessageSchema>;
 
 /**
- * Writes a mail as plain text and as HTML with the same content, and adds the link that stops mails of this
+ * Writes an email as plain text and as HTML with the same content, and adds the link that stops emails of this
  * form to its reader, and starts them again.
  */
 export function writeMail(context: MailContext, content: MailContent): MailMessage {
@@ -135,7 +138,7 @@ const styles = {
   footer: 'margin:32px 0 0;padding:16px 0 0;border-top:1px solid #dfe2e7;font-size:13px;color:#5b6270',
 };
 
-/** What has no meaning to a program that shows mails in the dark by its own rules. */
+/** What has no meaning to a program that shows emails in the dark by its own rules. */
 const inTheDark = new Html(`:root{color-scheme:light dark;supported-color-schemes:light dark}
 @media (prefers-color-scheme:dark){
 body,.page{background:#16181d!important;color:#e8eaed!important}
@@ -145,7 +148,7 @@ a{color:#8fb5ff!important}
 a.button{background:#8fb5ff!important;color:#10131a!important}
 }`);
 
-/** To whom a mail goes, about which form, in its language, and what links need. */
+/** To whom an email goes, about which form, in its language, and what links need. */
 export type MailContext = {
   secretKey: SecretKey;
   baseUrl: string;
@@ -158,7 +161,7 @@ export type MailContext = {
   accentColor?: string | undefined;
 };
 
-/** What a mail says. All of it is plain text. */
+/** What an email says. All of it is plain text. */
 export type MailContent = {
   subject: string;
   replyTo?: string;
@@ -170,7 +173,7 @@ export type MailContent = {
   footer: string[];
 };
 
-/** An answer. `note` says something about it, such as where it comes from; `links` stand in place of the text. */
+/** An answer. `note` says something about it, such as its origin; `links` stand in place of the text. */
 export type MailRow = { label: string; text: string; note?: string; links?: { name: string; url: string }[] };
 
 type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & {

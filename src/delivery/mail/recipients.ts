@@ -6,7 +6,7 @@ import type { DeliverySettings } from '../options.ts';
 import type { Reader } from './submission-mails.ts';
 
 /**
- * Who gets a form's submissions by mail, and as which reader: those that the definition has, or else the owner, and
+ * Who gets a form's submissions by email, and as which reader: those that the definition has, or else the owner, and
  * those beside them that the owner has added. All but the owner, who confirms by another link, are among the confirmed
  * `recipients`.
  */
@@ -33,7 +33,7 @@ export function recipientsOf(
   return [...named, ...added].map((to) => ({ to, reader: readerOf(to) }));
 }
 
-/** Whether a form's owner gets its mails in full: the address has confirmed, or none has to. */
+/** Whether a form's owner gets its emails in full: the address has confirmed, or none has to. */
 export function isOwnerConfirmed(
   { ownerConfirmedAt }: Pick<Form, 'ownerConfirmedAt'>,
   { ownerConfirmation }: Pick<DeliverySettings, 'ownerConfirmation'>,

@@ -19,7 +19,7 @@ import { fill, fillCount, type MailWords } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
-/** What each mail that asks an address to confirm something says, and what its link does. */
+/** What each email that asks an address to confirm something says, and what its link does. */
 const requests = {
   confirmation: {
     purpose: 'confirm-owner',
@@ -42,7 +42,7 @@ const requests = {
 } as const satisfies Record<string, Request>;
 
 /**
- * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
+ * The email that asks an address to confirm something about a form. Its reader may not know the form, so
  * it quotes nothing of the form's creator but the form's name, without links.
  *
  * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page.
@@ -71,7 +71,7 @@ export async function requestMail(
 }
 
 /**
- * The mail that tells the owner of a form made without a key that answers wait until the address has confirmed.
+ * The email that tells the owner of a form made without a key that answers wait until the address has confirmed.
  * It quotes nothing of them, and of the form only the letters and digits of its name.
  *
  * `waiting` is how many answers wait.
@@ -93,7 +93,7 @@ export async function noticeMail(
   });
 }
 
-/** The mail with the link by which an owner signs in, in whichever browser unless `browserHash` names one. */
+/** The email with the link by which an owner signs in, in whichever browser unless `browserHash` names one. */
 export async function signInMail(
   options: LinkOptions,
   context: Omit<MailContext, 'formId'>,
@@ -117,8 +117,8 @@ export async function signInMail(
 }
 
 /**
- * The mail with the code that a respondent asked for. Strangers can have it sent, so that it quotes nothing of the form
- * or the session.
+ * The email with the code that a respondent asked for. Strangers can have it sent, so that it quotes nothing of the
+ * form or the session.
  */
 export function codeMail(context: MailContext, code: string): MailMessage {
   const { mail, words } = context.language;
@@ -131,7 +131,7 @@ export function codeMail(context: MailContext, code: string): MailMessage {
   });
 }
 
-/** The mail to who owned a form until another address took it over, and to this one. */
+/** The email to who owned a form until another address took it over, and to this one. */
 export function ownerChangedMail(
   context: MailContext,
   formName: string,
@@ -156,19 +156,19 @@ export function ownerChangedMail(
   });
 }
 
-/** What mails about webhooks say. */
+/** What emails about webhooks say. */
 const webhookWords = {
   webhook_off: { title: 'webhookTitle', text: 'webhookText', more: 'webhookMore' },
   webhook_failing: { title: 'webhookFailingTitle', text: 'webhookFailingText', more: 'webhookFailingMore' },
   webhook_working: { title: 'webhookWorkingTitle', text: 'webhookWorkingText', more: 'webhookWorkingMore' },
 } as const satisfies Record<string, Record<string, keyof MailWords>>;
 
-/** Whether a kind of mail is one of those about webhooks. */
+/** Whether a kind of email is one of those about webhooks. */
 export function isAboutWebhook(kind: string): kind is keyof typeof webhookWords {
   return Object.hasOwn(webhookWords, kind);
 }
 
-/** The mail that reports what became of a webhook. Of its URL only the host is named: the rest can be secret. */
+/** The email that reports what became of a webhook. Of its URL only the host is named: the rest can be secret. */
 export function webhookMail(
   context: MailContext,
   kind: keyof typeof webhookWords,
@@ -215,7 +215,7 @@ async function storeLink(
 const LINK_MS = 30 * DAY_MS;
 
 /**
- * The mail to the person whom a session asks. Its reader may never have asked for it: what it quotes of the asker is
+ * The email to the person whom a session asks. Its reader may never have asked for it: what it quotes of the asker is
  * plain text, in which nothing is a link, and its sender has no name. Its stop link stops all questions of the project,
  * since a question of the project's own has a form of its own.
  */
@@ -275,7 +275,7 @@ type Question = {
   project: string;
   definition: FormDefinition;
   session: Pick<Session, 'context' | 'notify' | 'expiresAt'>;
-  /** 0 for the first mail, and then the number of the reminder. */
+  /** 0 for the first email, and then the number of the reminder. */
   reminder: number;
   /** The session's page. */
   url: string;

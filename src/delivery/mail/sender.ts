@@ -9,7 +9,7 @@ import { findMailRefusal } from './may-send.ts';
 import type { MailMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
 
-/** Opens what sends mails, by SMTP or into files, within the limits of each address. */
+/** Opens what sends emails, by SMTP or into files, within the limits of each address. */
 export function createMailSender(options: MailSenderOptions): MailSender {
   const { settings } = options;
   const transport = openMailTransport(options);
@@ -75,8 +75,8 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
 }
 
 /**
- * The same text, of which mail programs decode no part: nodemailer sends what is an encoded word already (RFC 2047) as
- * it is, so that one could hold a link that was not seen. The character between has no width.
+ * The same text, written so that mail programs decode no part of it: nodemailer sends what is an encoded word already
+ * (RFC 2047) as it is, so that one could hold a link that was not seen. The character between has no width.
  */
 function unencoded(text: string): string {
   return text.replaceAll('=?', '=\u2060?');
@@ -106,8 +106,8 @@ function reasonOf(error: unknown, responseStatus: number | undefined): string {
 }
 
 /**
- * Whether the answer to RCPT TO says that there is no such mailbox, which no later attempt changes. A 5xx about anything
- * else ends: a sender, a login, a policy, a list of senders or a full mailbox can be put right.
+ * Whether the answer to RCPT TO says that there is no such mailbox, which no later attempt changes. A 5xx about
+ * anything else ends: a sender, a login, a policy, a list of senders or a full mailbox can be corrected.
  */
 function isUnknownRecipient(error: unknown): boolean {
   if (!(error instanceof Error && 'command' in error && error.command === 'RCPT TO')) return false;
@@ -117,10 +117,12 @@ function isUnknownRecipient(error: unknown): boolean {
   return mailboxRefusals.has(responseStatus) && (about === undefined || mailboxProblems.has(about));
 }
 
-/** RFC 5321: no such mailbox, not a local one, not a name of a mailbox. Not 552, too much stored, nor 554, no reason. */
+/**
+ * RFC 5321: no such mailbox, not a local one, not a name of a mailbox. Not 552, too much stored, nor 554, no reason.
+ */
 const mailboxRefusals = new Set([550, 551, 553]);
 
-/** No such mailbox, no such domain, no address, moved, a domain that takes no mail (RFC 7505); mailbox disabled. */
+/** No such mailbox, no such domain, no address, moved, a domain that takes no email (RFC 7505); mailbox disabled. */
 const mailboxProblems = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1']);
 
 function codeOf(error: unknown): unknown {
@@ -143,7 +145,7 @@ function statusIn(response: string): number | undefined {
 
 export type MailSender = {
   /**
-   * Sends one mail, unless its address wants none or has had enough for today. Throws only if `signal` is
+   * Sends one email, unless its address wants none or has had enough for today. Throws only if `signal` is
    * aborted, or the database, this machine or its network fails.
    */
   send(claim: Claim, content: QueuedMailContent, signal: AbortSignal): Promise<Outcome>;

@@ -1,7 +1,7 @@
 import type { MailRow } from './message.ts';
 
 /**
- * Cuts long answers and leaves out the last ones of very many, so that a mail stays small in both of its
+ * Cuts long answers and leaves out the last ones of very many, so that an email stays small in both of its
  * parts. Bytes are counted as in HTML, where some characters take six.
  */
 export function shortenRows(rows: MailRow[]): { rows: MailRow[]; shortened: boolean } {

@@ -16,7 +16,7 @@ import { type MailContext, type MailMessage, type MailRow, writeMail } from './m
 import { shortenRows } from './shorten.ts';
 
 /**
- * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden
+ * The email about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden
  * ones too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as
  * `delivery` has it now. An owner gets a link to the submission, or first one to confirm; others can't open it.
  *
@@ -105,7 +105,7 @@ function rowsOf(
   });
 }
 
-/** Whoever has not confirmed may never have asked for the mail. */
+/** Anyone who has not confirmed may never have asked for the email. */
 function safeWords(reader: Reader): (text: string) => string {
   return reader === 'unconfirmed' ? withBrokenLinks : (text) => text;
 }
@@ -157,9 +157,9 @@ function submissionUrl({ baseUrl }: MailContext, submissionId: string): string {
 }
 
 /**
- * The mail to the person who answered, in the language in which they did. `original` is the definition in use now. Null
- * if it has no such mail, or if they gave no address. All its words are those of the form, so that whoever gives
- * another's address sends them nothing of their own.
+ * The email to the person who answered, in the language in which they did. `original` is the definition in use now.
+ * Null if it has no such email, or if they gave no address. All its words are those of the form, so that anyone who
+ * gives another's address sends them nothing of their own.
  */
 export function autoresponseMail(
   context: Omit<MailContext, 'to' | 'language' | 'senderName'>,
@@ -183,7 +183,7 @@ export function autoresponseMail(
   );
 }
 
-/** Whom the mail to who answered goes to, by the stored body of a submission's event; undefined if there is none. */
+/** Whom the email to who answered goes to, by the stored body of a submission's event; undefined if there is none. */
 export function autoresponseAddress({ autoresponse }: EmailDelivery, body: string): string | undefined {
   return autoresponse && addressIn(answeredVersion(body).data.answers, autoresponse.to);
 }
@@ -213,7 +213,7 @@ function addressIn(answers: Answers, fieldId: string): string | undefined {
 }
 
 /**
- * Who reads a mail about a submission: its form's owner, one who has not confirmed, a recipient that the definition
+ * Who reads an email about a submission: its form's owner, one who has not confirmed, a recipient that the definition
  * names or that the owner has added, or the operator, who gets what comes to the demo form.
  */
 export type Reader = 'owner' | 'unconfirmed' | 'named' | 'added' | 'operator';

@@ -4,7 +4,7 @@ import { createTransport, type SendMailOptions } from 'nodemailer';
 import type { Log } from '../../telemetry/log.ts';
 import type { DeliveryOptions, DeliverySettings } from '../options.ts';
 
-/** Opens the transport of mails: to the SMTP server, or without one into files. */
+/** Opens the transport of emails: to the SMTP server, or without one into files. */
 export function openMailTransport({ settings, log, openMailSocket }: TransportOptions): MailTransport {
   return settings.smtpUrl === undefined
     ? fileTransport(settings.mailDir, log)
@@ -29,14 +29,14 @@ function smtpTransport(smtpUrl: string, getSocket: DeliveryOptions['openMailSock
   };
 }
 
-/** Writes each mail to a file of its own and says so in the log, for development and small installations. */
+/** Writes each email to a file of its own and says so in the log, for development and small installations. */
 function fileTransport(mailDir: string, log: Log): MailTransport {
   const transport = createTransport({ streamTransport: true, buffer: true, ...noOutsideContent });
   return {
     async send(mail, name) {
       const { message } = await transport.sendMail(mail);
       const file = join(mailDir, `${name}.eml`);
-      // Mails hold answers: they are their owner's alone.
+      // Emails hold answers: they are their owner's alone.
       await mkdir(mailDir, { recursive: true, mode: 0o700 });
       await writeFile(`${file}.part`, message, { mode: 0o600 });
       await rename(`${file}.part`, file);
@@ -58,7 +58,7 @@ const noOutsideContent = { disableFileAccess: true, disableUrlAccess: true };
 
 export type MailTransport = {
   /**
-   * Hands over one mail and returns what the server said. Throws what nodemailer does; a mail whose `signal`
+   * Hands over one email and returns what the server said. Throws what nodemailer does; an email whose `signal`
    * is aborted is cut off. `name` is a file's.
    */
   send(mail: SendMailOptions, name: string): Promise<string>;

@@ -146,8 +146,8 @@ async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
 }
 
 /**
- * Removes the submissions and sessions that are older than their forms keep them, some batches before other kinds of rows
- * have their turn. True if there may be more.
+ * Removes the submissions and sessions that are older than their forms keep them, some batches before other kinds of
+ * rows have their turn. True if there may be more.
  */
 async function enforceRetention(options: SweepOptions): Promise<boolean> {
   const { database, auditWriter, now, metrics } = options;

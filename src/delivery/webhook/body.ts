@@ -6,8 +6,8 @@ import type { Json, JsonObject } from '../../domain/json/json.ts';
 import { withoutMarkup } from '../../text/untrusted.ts';
 
 /**
- * What is sent of a stored event, by a template if there is one. Of `session.notified` every word of an asker is defused,
- * since a channel shows it to people who have not asked for it.
+ * What is sent of a stored event, by a template if there is one. Of `session.notified` every word of an asker is
+ * defused, since a channel shows it to people who have not asked for it.
  *
  * @throws BodyTooLarge
  */

@@ -87,7 +87,7 @@ function createFollower<Known>(
 }
 
 /**
- * Turns a webhook off and stores the reason. If it has failed for days, mails to the owners of the forms it serves are
+ * Turns a webhook off and stores the reason. If it has failed for days, emails to the owners of the forms it serves are
  * queued with that.
  */
 async function turnOff(options: HealthOptions, id: string, cause: TurnOffCause): Promise<void> {
@@ -105,7 +105,10 @@ async function turnOff(options: HealthOptions, id: string, cause: TurnOffCause):
   await report(options, id, { change: 'off', reason });
 }
 
-/** Says in the log, and in a trace, what has become of a webhook: by its host alone, since the rest of a URL can be secret. */
+/**
+ * Says in the log, and in a trace, what has become of a webhook: by its host alone, since the rest of a URL can be
+ * secret.
+ */
 async function report(
   { database, log, tracing }: HealthOptions,
   id: string,
@@ -175,7 +178,7 @@ async function mailOwners({ now }: HealthOptions, tx: Transaction, webhook: Turn
 }
 
 export type WebhookHealth = {
-  /** Sees to webhooks of which results have changed what is known. */
+  /** Sees to webhooks about which results have changed what is known. */
   onChanges(changes: HealthChange[]): void;
   /** The receiver has answered that it wants no more. */
   onGone(webhookId: string): void;

@@ -18,8 +18,8 @@ import { connectorTo, systemResolver } from './connector.ts';
 import { NoAnswerError, READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
 /**
- * Opens what sends webhooks: signed, and only where and as often as is still allowed. It follows no redirects, and keeps
- * connections open for a few seconds; `close` ends them.
+ * Opens what sends webhooks: signed, and only where and as often as is still allowed. It follows no redirects, and
+ * keeps connections open for a few seconds; `close` ends them.
  *
  * Calls for forms made without a key are limited by the address that they go to, over all such forms, so that
  * those can't be used to flood it. Each has a connection of its own, so that each is counted.

@@ -58,7 +58,7 @@ export function createAttempts(
 
 /**
  * Makes what logs an attempt that was not delivered: one line, without addresses and URLs. Anybody can let webhooks and
- * mails fail, so that of each kind of failure only some lines are logged, and those left out counted.
+ * emails fail, so that of each kind of failure only some lines are logged, and those left out counted.
  */
 function createUndeliveredLog({
   log,
@@ -100,7 +100,7 @@ const SAMPLED_MS = 60_000;
 function startSpan(tracing: Tracing, claim: Claim): Span | undefined {
   const { traceparent: parent, content, id, kind, receiver, step } = claim;
   if (parent === null) return undefined;
-  // A mail's receiver is an address.
+  // An email's receiver is an address.
   const ofWebhook = content.channel === 'webhook' && {
     'forms.webhook.id': receiver,
     'forms.event.id': content.eventId,

@@ -14,7 +14,7 @@ import type { FreeCapacity } from '../../store/deliveries/delivery-queue-table.t
  * - A tenant has at most half while others have deliveries too.
  * - Receivers whose last answer was not quick, or that are not known, have at most half together, those of one tenant
  *   a quarter. The rest is free for receivers that have just answered.
- * - Mails have connections of their own, and no more are claimed than these can send at once.
+ * - Emails have connections of their own, and no more are claimed than these can send at once.
  */
 export function createCapacity(options: CapacityOptions): ProcessCapacity {
   const { concurrency, mailConnections, send, release, onFreed } = options;
@@ -79,7 +79,7 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
     end(receiver, claim, send(claim, onAnswer));
   }
 
-  /** Trusts a receiver by how long its answer took. What waits for one that has turned slow would outlast its lease. */
+  /** Trusts a receiver by how long its answer took. Deliveries to one that has turned slow would outlast its lease. */
   function learn(receiver: Receiver, tookMs: number): void {
     const isSlow = tookMs >= SLOW_MS;
     receiver.limit = isSlow ? 1 : Math.min(most.claimed, receiver.limit + 1);
@@ -220,7 +220,7 @@ function isQuick({ limit, answeredAt }: Receiver): boolean {
   return limit > 1 && performance.now() - answeredAt < RECENT_MS;
 }
 
-/** The body in memory: of mails, what they are made of is small beside it. */
+/** The body in memory: of emails, what they are made of is small beside it. */
 function bytesOf({ content }: Claim): number {
   return content.channel === 'webhook' ? (content.body?.length ?? 0) : 0;
 }
@@ -266,7 +266,7 @@ export type ProcessCapacity = {
 export type CapacityOptions = {
   /** How many deliveries may be sent at once. */
   concurrency: number;
-  /** How many mails may be sent at once, within that. */
+  /** How many emails may be sent at once, within that. */
   mailConnections: number;
   /**
    * Sends a delivery, calls `onAnswer` with how long the answer took (permanently, if there was none), and resolves

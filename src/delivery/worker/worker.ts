@@ -34,7 +34,7 @@ export function createWorker(options: WorkerOptions): Worker {
     onAnswer(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
     await settle(result);
     if (gone) onGone(claimed.receiver);
-    // Those of a failing webhook are postponed together, mails are not.
+    // Those of a failing webhook are postponed together, emails are not.
     return result.status === 'delivered' || claimed.content.channel === 'mail';
   }
 
@@ -85,8 +85,8 @@ type WorkerOptions = Omit<ClaimLoopOptions, 'capacity'> & {
  * Makes the loop that claims due deliveries as capacity becomes free for them: one statement at a time, a page of what
  * is due first, and behind a full page receiver by receiver.
  *
- * The loop is idle, claiming or pausing (see `createWorkerLoop`). What else it goes by is the backlog that the last page
- * has left, and the round over the names of receivers.
+ * The loop is idle, claiming or pausing (see `createWorkerLoop`). What else it goes by is the backlog that the last
+ * page has left, and the round over the names of receivers.
  */
 function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { database, capacity, now, metrics } = options;
@@ -94,7 +94,7 @@ function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const loop = createWorkerLoop('claim', claim, options);
   let backlog: Backlog = 'none';
   let isPageFull = false;
-  /** Whether the last page has left its mails to a step. */
+  /** Whether the last page has left its emails to a step. */
   let mailsWereLeft = false;
   /** The receiver after which the round goes on, and how long its steps took so far. */
   let round: { after: ReceiverName | null; startedAt: number; tookMs: number } | undefined;
@@ -113,7 +113,7 @@ function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const since = new Date(watermark.since());
     const startedAt = performance.now();
 
-    // Mails of one project on each page would use up all connections, and those behind it wait forever. So every other
+    // Emails of one project on each page would use up all connections, and those behind it wait forever. So every other
     // page of a round leaves them to the step by names.
     mailsWereLeft = isPageFull && startedAt >= nextRoundAt && !mailsWereLeft;
     const forPage = mailsWereLeft ? { ...free, mails: 0 } : free;
@@ -189,8 +189,8 @@ const PAGE = 500;
 const ROUND_MS = 250;
 
 /**
- * Beside full pages, rounds take at most one part in so many of the time: they walk over finished deliveries that an old
- * snapshot holds, 135 ms for 150,000.
+ * Beside full pages, rounds take at most one part in so many of the time: they walk over finished deliveries that an
+ * old snapshot holds, 135 ms for 150,000.
  */
 const ROUND_COST = 10;
 

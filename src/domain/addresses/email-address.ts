@@ -1,7 +1,7 @@
 /**
  * Whether a text is one plain email address: `local@domain.tld`, ASCII, at most 254 characters.
  *
- * Strict on purpose, since addresses end up in mail headers and envelopes: no display name, quotes,
+ * Strict on purpose, since addresses end up in email headers and envelopes: no display name, quotes,
  * comments, lists, address literals, blanks or line breaks.
  */
 export function isEmailAddress(text: string): boolean {
@@ -51,7 +51,7 @@ function domainOf(domain: string): string {
   return sameDomains.get(domain) ?? domain;
 }
 
-/** Domains whose mail goes to the mailboxes of another. */
+/** Domains whose email goes to the mailboxes of another. */
 const sameDomains = new Map([
   ['googlemail.com', 'gmail.com'],
   ['protonmail.com', 'proton.me'],

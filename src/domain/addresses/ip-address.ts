@@ -70,7 +70,10 @@ export function networkOf(forwarded: string): string {
   return address.length > MAX_KNOWN_LENGTH ? readNetwork(address) : networks.memo(address);
 }
 
-/** Reading an IPv6 address takes longer than the other checks of a call, and a call asks for its network several times. */
+/**
+ * Reading an IPv6 address takes longer than the other checks of a call, and a call asks for its network several
+ * times.
+ */
 const networks = new LRUCache<string, string>({ max: 1_000, memoMethod: readNetwork });
 
 /** Longer ones have a zone, or are none. */

@@ -245,7 +245,9 @@ function elicitedProperty(field: Field): JsonObject | undefined {
   };
 }
 
-/** What a property may say beside its titles, by its type (MCP 2025-11-25 and 2026-07-28, PrimitiveSchemaDefinition). */
+/**
+ * What a property may say beside its titles, by its type (MCP 2025-11-25 and 2026-07-28, PrimitiveSchemaDefinition).
+ */
 const keywords: Record<string, readonly string[]> = {
   string: ['type', 'minLength', 'enum'],
   number: ['type', 'minimum', 'maximum'],

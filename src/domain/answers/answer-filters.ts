@@ -88,8 +88,9 @@ const MAX_LENGTH = 1000;
 const TOO_LONG = `Expected at most ${MAX_LENGTH} characters`;
 
 /**
- * What the answers to fields of some types can be asked for, and the type by which PostgreSQL compares them. Where the
- * value has to be an answer, but for the bounds of its field, it is `checked`: an option may be one of an earlier version.
+ * What the answers to fields of some types can be asked for, and the type by which PostgreSQL compares them. Where
+ * the value has to be an answer, but for the bounds of its field, it is `checked`: an option may be one of an earlier
+ * version.
  */
 const kinds = {
   text: kind(['text', 'textarea', 'email', 'url', 'phone'], ['eq', 'in', 'contains'], 'text'),
@@ -121,7 +122,10 @@ function kindOf(type: FieldType): FilterKind {
 /** The type that PostgreSQL compares values of a kind as. */
 export const sqlTypeOf = (of: FilterKind) => kinds[of].sql;
 
-/** A condition on the answers to a field. The values are decimal texts of numbers, `true` or `false`, or as answers are. */
+/**
+ * A condition on the answers to a field. The values are decimal texts of numbers, `true` or `false`, or as answers
+ * are.
+ */
 export type AnswerFilter = { fieldId: string; kind: FilterKind; op: FilterOp; values: readonly string[] };
 
 export type FilterKind = keyof typeof kinds;

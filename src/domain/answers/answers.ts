@@ -103,7 +103,9 @@ function checkWhole(
   return clean;
 }
 
-/** Both at once, so that each answer is checked once. An answer that does not fit leaves in place what lies below it. */
+/**
+ * Both at once, so that each answer is checked once. An answer that does not fit leaves in place what lies below it.
+ */
 function checkPosted(fields: CompiledField[], answers: Answers, base: Answers): PostedAnswers {
   const match = startMatching();
   const [fitting, clean]: [Answers, Answers] = [{}, {}];

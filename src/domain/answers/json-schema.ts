@@ -59,7 +59,7 @@ function orNull(schema: JsonObject): JsonObject {
 }
 
 /**
- * Made-up answers to a form, for whoever writes a receiver and wants to see one.
+ * Made-up answers to a form, for anyone who writes a receiver and wants to see one.
  *
  * Each answer fits its field; a field that nothing can be made up for (a file, a text with a
  * pattern that the sample does not match) is left out.

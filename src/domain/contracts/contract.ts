@@ -81,7 +81,10 @@ function skipped(number: number): number {
   return number >= 19_000 && number < 20_000 ? 20_000 : number;
 }
 
-/** The id in the way proto writes names, with the number of its field where generated code could confuse it with another. */
+/**
+ * The id in the way proto writes names, with the number of its field where generated code could confuse it with
+ * another.
+ */
 function freeName(id: string, number: number, others: readonly string[]): string {
   let name = snakeCase(id);
   while (others.some((other) => areAlike(name, other)) || reservedNames.has(name)) name += `_${number}`;
@@ -103,8 +106,8 @@ function isAccessor(name: string, of: string): boolean {
 }
 
 /**
- * Methods of every message in C++ and Java. The generator of C++ does not rename fields that are called so. That of Java
- * does, but what reads JSON by its messages then looks for the former name, if a field may be absent.
+ * Methods of every message in C++ and Java. The generator of C++ does not rename fields that are called so. That of
+ * Java does, but what reads JSON by its messages then looks for the former name, if a field may be absent.
  */
 const reservedNames = new Set(
   (

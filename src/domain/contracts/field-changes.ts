@@ -4,7 +4,10 @@ import { fieldRules } from '../fields/index.ts';
 import { valuesOf } from '../fields/select.ts';
 import { answerTypeOf } from './contract.ts';
 
-/** Who relies on a definition: who sends answers, receivers of events, readers of exports, who prefills, open sessions. */
+/**
+ * Who relies on a definition: who sends answers, receivers of events, readers of exports, who prefills, open
+ * sessions.
+ */
 export const consumers = ['clients', 'webhooks', 'csv', 'prefill', 'sessions'] as const;
 
 type Consumer = (typeof consumers)[number];
@@ -39,7 +42,7 @@ export const changeKinds = {
   delivery_changed: { breaks: ['webhooks'], backward: true, forward: true },
 } as const satisfies Record<string, Verdict>;
 
-/** What changed between two versions of the field at `path`, both of which ask for an answer. */
+/** What changed between two versions of the field at `path`, which both ask for an answer. */
 export function compareField(former: Field, next: Field, path: string): Found[] {
   if (!isDeepStrictEqual(answerTypeOf(former), answerTypeOf(next))) return [{ path, kind: 'field_retyped' }];
   const kinds = new Set<ChangeKind>();

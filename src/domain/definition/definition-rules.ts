@@ -122,7 +122,7 @@ function sharedRecipients(to: unknown): Violation[] {
   });
 }
 
-/** Anyone can make a form without a key, so such forms send no mail to other addresses and store no files. */
+/** Anyone can make a form without a key, so such forms send no email to other addresses and store no files. */
 function keylessProblems({ delivery, settings }: Record<string, unknown>, fields: FieldSent[]): Violation[] {
   const mail = isObject(delivery) && delivery.type === 'email' ? delivery : {};
   const recipients = mail.to !== undefined && !(Array.isArray(mail.to) && mail.to.length === 0);

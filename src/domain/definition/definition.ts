@@ -45,7 +45,7 @@ export const definitionSchema = z
  * Checks a form definition and fills in every default.
  *
  * Returns all problems at once and never throws, whatever the input. The webhook secret is taken out of the
- * definition and returned beside it. `keyless` forms, made without a key, may not mail others and take no files;
+ * definition and returned beside it. `keyless` forms, made without a key, may not email others and take no files;
  * `allowPrivateUrls` is for development and tests. A definition that was accepted once is accepted again,
  * unchanged.
  */

@@ -16,7 +16,7 @@ export function takingPrivateReceivers(schema: { [key: string]: unknown }): void
 
 const fieldId = textUpTo(formLimits.fieldId);
 
-/** One line: it becomes a header of a mail. */
+/** One line: it becomes a header of an email. */
 const subject = textUpTo(200).regex(/^\P{Cc}*$/u, 'Expected a single line');
 
 const message = textUpTo(10_000);
@@ -27,7 +27,7 @@ const autoresponseSchema = z.strictObject({
   message,
 });
 
-/** The texts of the mail to the person who answered, in another language. */
+/** The texts of the email to the person who answered, in another language. */
 export const autoresponseTranslation = z.strictObject({
   subject: subject.exactOptional(),
   message: message.exactOptional(),
@@ -78,7 +78,7 @@ export const deliverySchema = z
 /** Where submissions go, as people send it: a webhook may come with its secret. */
 export type DeliveryInput = z.output<typeof deliverySchema>;
 
-/** What is wrong with a form that nobody activates by mail, if its submissions would be mailed to nobody. */
+/** What is wrong with a form that nobody activates by email, if its submissions would be emailed to nobody. */
 export function ownerProblems(further: readonly string[] | undefined, owner: string): Violation[] {
   if (further === undefined || further.length > 0 || owner !== '') return [];
   const message =

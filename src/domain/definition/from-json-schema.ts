@@ -82,7 +82,7 @@ class SchemaReader {
   }
 }
 
-/** Keywords that say nothing of which answers fit. */
+/** Keywords that say nothing about which answers fit. */
 const annotations = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'title', 'description']);
 
 /** Also ends circles. */

@@ -4,11 +4,11 @@ import type { NameIn } from '../enums.ts';
 import { isKeyless } from '../ids.ts';
 import { pseudonymOf, type SecretKey } from '../secrets/secret-key.ts';
 
-/** The name of a kind of mail, as it is stored and as REST shows it: that of the proto in lower case. */
+/** The name of a kind of email, as it is stored and as REST shows it: that of the proto in lower case. */
 export type MailKind = NameIn<typeof pb.MailKind>;
 
 /**
- * What a mail that asks an address to confirm something about a form counts against, in the order in which allowances
+ * What an email that asks an address to confirm something about a form counts against, in the order in which allowances
  * are taken. What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask.
  */
 export function requestAllowances(form: Origin, address: string): MailAllowance[] {
@@ -19,7 +19,7 @@ export function requestAllowances(form: Origin, address: string): MailAllowance[
   ];
 }
 
-/** What all mails count against that ask for something about forms made without a key and are caused by a network. */
+/** What all emails count against that ask for something about forms made without a key and are caused by a network. */
 export function strangersAllowance(createdFrom: string): MailAllowance {
   return { holder: createdFrom, kind: KEYLESS, limit: REQUESTS_A_DAY_FROM_CREATOR };
 }
@@ -30,21 +30,21 @@ export function notifiedAs(key: SecretKey, address: string): string {
 }
 
 /**
- * What a key's mails about sessions count against: how many mailboxes a day that have not confirmed anything to the
+ * What a key's emails about sessions count against: how many mailboxes a day that have not confirmed anything to the
  * service.
  */
 export function strangersOfKey(keyId: string, limit: number): MailAllowance {
   return { holder: keyId, kind: 'session_strangers', limit };
 }
 
-/** What mails about sessions count against in a day, over all that ask a person something. */
+/** What emails about sessions count against in a day, over all that ask a person something. */
 export function questionsToMailbox(address: string): MailAllowance {
   return { holder: mailboxOf(address), kind: 'question', limit: QUESTIONS_A_DAY };
 }
 
 const KEYLESS = 'request_keyless';
 
-/** To one mailbox over the whole service, whoever asks. */
+/** To one mailbox over the whole service, no matter who asks. */
 const QUESTIONS_A_DAY = 10;
 
 /** To one mailbox over the whole service, so that nobody can flood a stranger by making many forms. */
@@ -64,10 +64,10 @@ export const notSent = {
   strangers: 'Waiting: today the key has emailed too many addresses that have not confirmed anything.',
 } as const;
 
-/** Of any mail: its address has stopped it. */
+/** Of any email: its address has stopped it. */
 export const MAIL_STOPPED = 'The address has stopped these emails.';
 
 type Origin = { createdBy: string; createdFrom: string | null };
 
-/** How many such mails a mailbox gets, or a network causes, in a day. */
+/** How many such emails a mailbox gets, or a network causes, in a day. */
 export type MailAllowance = { holder: string; kind: string; limit: number };

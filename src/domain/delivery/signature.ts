@@ -10,9 +10,9 @@ import {
 /**
  * Returns the headers that prove to a receiver who sent a webhook, and when.
  *
- * `X-Service-Signature` always carries exactly one signature, by `secret`; `webhook-signature` (as
- * Standard Webhooks has it) also lists that of `previousSecret` after a rotation, and that of `signingKey` as `v1a`. `at`
- * is the time of the attempt in milliseconds; `body` is the text that is sent.
+ * `X-Service-Signature` always carries exactly one signature, by `secret`; `webhook-signature` (as Standard Webhooks
+ * has it) also lists that of `previousSecret` after a rotation, and that of `signingKey` as `v1a`. `at` is the time
+ * of the attempt in milliseconds; `body` is the text that is sent.
  */
 export function signWebhook(webhook: WebhookToSign): Record<string, string> {
   const { id, body, at, secret, previousSecret, signingKey } = webhook;

@@ -68,8 +68,8 @@ const hopByHop = new Set([
 export const webhookHeaderLimits = { count: 10, bytes: 4096 } as const;
 
 /**
- * Headers with the only origin that they are sent to, as a text to seal: whoever changes the URL of a webhook doesn't
- * get its secrets sent there. Null for none.
+ * Headers with the only origin that they are sent to, as a text to seal: anyone who changes the URL of a webhook
+ * doesn't get its secrets sent there. Null for none.
  */
 export function sealableHeaders(headers: Headers, url: string): string | null {
   const { origin } = new URL(url);

@@ -148,7 +148,7 @@ export function answeredByPerson(path: string): Violation {
   return custom(path, BY_PERSON);
 }
 
-/** Whether a violation is one that only a person can put right. */
+/** Whether a violation is one that only a person can correct. */
 export function isForPerson({ message }: Pick<Violation, 'message'>): boolean {
   return message === BY_PERSON;
 }

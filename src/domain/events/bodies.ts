@@ -89,17 +89,17 @@ export function testBody(name: string) {
   return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
 }
 
-/** The body of an event that becomes a mail to one address. `browserHash` is of the browser that asked for it. */
+/** The body of an event that becomes an email to one address. `browserHash` is of the browser that asked for it. */
 export function addressBody(facts: { address: string; next?: string } & MailFacts): string {
   return JSON.stringify(facts);
 }
 
-/** The body of an event that becomes mails to several addresses. */
+/** The body of an event that becomes emails to several addresses. */
 export function addressesBody(facts: { addresses: string[] }): string {
   return JSON.stringify(facts);
 }
 
-/** The addresses in the body of an event that becomes mails. Throws if it is the body of another event. */
+/** The addresses in the body of an event that becomes emails. Throws if it is the body of another event. */
 export function addressesOf(body: string): string[] {
   return addresses.parse(JSON.parse(body));
 }
@@ -109,7 +109,7 @@ export function webhookIn(body: string): { webhookId: string; url: string } {
   return aboutWebhook.parse(JSON.parse(body));
 }
 
-/** What is known beside the address of an event that becomes mails. Throws if it is the body of another event. */
+/** What is known beside the address of an event that becomes emails. Throws if it is the body of another event. */
 export function mailFactsIn(body: string): MailFacts {
   return mailFacts.parse(JSON.parse(body));
 }
@@ -119,7 +119,7 @@ function webhookBody(name: string, { id, at }: EventHead, data: object): string 
 }
 
 const mailFacts = z.object({
-  /** The digest of the browser that asked for the mail. */
+  /** The digest of the browser that asked for the email. */
   browserHash: z.string().exactOptional(),
   /** The address of the owner who asks another to take a form over. */
   by: z.string().exactOptional(),
@@ -180,7 +180,10 @@ export type SessionEnd = {
   submissionId?: string;
 };
 
-/** Of which session somebody is notified; all words of the asker as they are, which are defused when they are sent. */
+/**
+ * The session that somebody is notified about; all words of the asker as they are, which are defused when they are
+ * sent.
+ */
 export type NotifiedFacts = {
   sessionId: string;
   formId: string;

@@ -15,7 +15,7 @@ import {
   testBody,
 } from './bodies.ts';
 
-/** The type of events that messages never name: they become mail alone. */
+/** The type of events that messages never name: they become email alone. */
 const NOT_EMITTED = pb.EventType.UNSPECIFIED;
 
 /** What each type of event leads to, by the name that is stored with it and that deliveries carry. */
@@ -57,7 +57,7 @@ export const eventTypes = {
     mails: 'none',
     body: endBody('session.ended'),
   },
-  /** Somebody is to be notified of a session, or reminded of it. Its mail is queued with it. */
+  /** Somebody is to be notified of a session, or reminded of it. Its email is queued with it. */
   'session.notified': {
     type: pb.EventType.SESSION_NOTIFIED,
     webhooks: 'named',
@@ -117,7 +117,7 @@ export const registrableEvents = {
 /** Their names. */
 export const registrableNames = Object.keys(registrableEvents).filter(isRegistrable);
 
-/** The events that leave the service as webhooks, and so are shown to whoever listens. */
+/** The events that leave the service as webhooks, and so are shown to anyone who listens. */
 export const emittedEvents: readonly string[] = Object.entries(eventTypes)
   .filter(([, { type, webhooks }]) => type !== NOT_EMITTED && webhooks !== 'callback' && webhooks !== 'named')
   .map(([name]) => name);
@@ -160,7 +160,7 @@ export type EventEffects = {
    * callback of its session, or the webhook that its session names; none.
    */
   webhooks: RegistrableEvent | 'tested' | 'callback' | 'named' | 'none';
-  /** What is mailed: the answers, as the form's delivery says; a request to confirm something; how a webhook does. */
+  /** What is emailed: the answers, as the form's delivery says; a request to confirm something; how a webhook does. */
   mails:
     | 'submission'
     | 'confirmation'

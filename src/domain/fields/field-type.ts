@@ -12,7 +12,7 @@ export type FieldTypeRules<Attributes> = {
   attributes: AttributeShapes;
   /** The values of attributes that were not given, where they depend on the type. */
   defaults?: (field: Attributes, form: FormFacts) => Partial<Attributes>;
-  /** What is wrong between the attributes of a field, each of which has its shape; `sent` is the whole input. */
+  /** What is wrong between the attributes of a field, which each have the right shape; `sent` is the whole input. */
   problems?: (field: Attributes, sent: Readonly<Record<string, unknown>>, path: string) => Violation[];
   /** Prepares the check of a field's answers. It is never given an empty one. */
   check: (field: Attributes) => AnswerCheck;

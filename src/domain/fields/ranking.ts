@@ -2,7 +2,7 @@ import { type Violation, wrongType } from '../errors/violations.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { labelOf, listProblems, optionAttributes, optionProblems, valuesOf } from './select.ts';
 
-/** All options of the field in an order, the first one foremost. */
+/** All options of the field in an order, most important first. */
 export const ranking: FieldTypeRules<RankingField> = {
   attributes: optionAttributes,
   problems: (field, sent, path) => [...optionProblems(field, sent, path), ...countProblems(field, path)],

@@ -176,7 +176,7 @@ function checkChoices(field: MultiSelectField): AnswerCheck {
   };
 }
 
-/** What is wrong with the items of a list of different options, of which one may be a text if it allows other. */
+/** What is wrong with the items of a list of different options; one may be a text if it allows other. */
 export function listProblems(
   answer: readonly Json[],
   values: ReadonlySet<string>,

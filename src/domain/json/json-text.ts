@@ -10,10 +10,10 @@ import { type JsonScan, MAX_DEPTH, scanJson } from './json-problems.ts';
 /**
  * Reads JSON that a caller sent, of every protocol. `what` it is, such as `body`, is named in errors.
  *
- * `isTooDeep`: it nests deeper than functions that recurse may go. A whole number too long for any that is exact becomes
- * infinite, so that `jsonProblems` and the checks of fields refuse it at its place; shorter ones say themselves that they
- * are inexact, see `isInexact`. Throws a failure for more than `maxNodes` values, for what is not JSON, and for an object
- * with a key twice.
+ * `isTooDeep`: it nests deeper than functions that recurse may go. A whole number too long for any that is exact
+ * becomes infinite, so that `jsonProblems` and the checks of fields refuse it at its place; shorter ones say
+ * themselves that they are inexact, see `isInexact`. Throws a failure for more than `maxNodes` values, for what is
+ * not JSON, and for an object with a key twice.
  */
 export function readJson(bytes: Buffer, what: string, maxNodes: number): { value: Json; isTooDeep: boolean } {
   const scan = scanJson(bytes, { maxNodes, maxDepth: MAX_DEPTH });
@@ -49,7 +49,7 @@ function placeOf(error: unknown): string {
   return line === undefined ? '' : `: see line ${line}, column ${column}`;
 }
 
-/** The members of all objects in a value, of which the parser has dropped those whose key came again. */
+/** The members of all objects in a value; the parser has dropped those whose key came again. */
 function membersIn(value: Json): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inside = Object.values(value);

@@ -57,8 +57,8 @@ export const messageLimits = {
 } satisfies Record<string, MessageLimits>;
 
 /**
- * What an error holds in gRPC's trailers: bytes of its violations, which with the rest of the details are 6 KB in base64,
- * and characters of its message, percent-encoded. gRPC's libraries take 8 KB of trailers by default.
+ * What an error holds in gRPC's trailers: bytes of its violations, which with the rest of the details are 6 KB in
+ * base64, and characters of its message, percent-encoded. gRPC's libraries take 8 KB of trailers by default.
  */
 export const trailerLimits = { violationBytes: 4_200, encodedMessage: 1_200 } as const;
 
@@ -112,7 +112,7 @@ export const MAX_URL_LENGTH = 2048;
 export const MAX_REFERRER_LENGTH = 4096;
 
 /**
- * What a form definition may hold: items of its lists, and characters of its texts, of which a translation may be as
+ * What a form definition may hold: items of its lists, and characters of its texts, where a translation may be as
  * long as the text itself. What one field type alone has is limited in its file.
  */
 export const formLimits = {

@@ -4,7 +4,7 @@ import { DAY_MS } from '../limits/limits.ts';
 import { deriveKey, type SecretKey } from '../secrets/secret-key.ts';
 
 /**
- * The code of six digits that is mailed to a respondent. It follows from the id of its row, so that a mail which is
+ * The code of six digits that is emailed to a respondent. It follows from the id of its row, so that an email which is
  * sent again has the same code, and no row holds it.
  */
 export function respondentCode(key: SecretKey, id: string): string {
@@ -21,7 +21,7 @@ export function isRespondentCode(keys: readonly SecretKey[], id: string, given: 
   });
 }
 
-/** What code mails to a respondent count against in a day, asked for from a network that `askedFrom` names. */
+/** What code emails to a respondent count against in a day, asked for from a network that `askedFrom` names. */
 export function codeAllowances(email: string, askedFrom: string) {
   const holder = mailboxOf(email);
   return [
@@ -30,7 +30,7 @@ export function codeAllowances(email: string, askedFrom: string) {
   ];
 }
 
-/** What code mails of a form's own page count against in a day. */
+/** What code emails of a form's own page count against in a day. */
 export function codeAllowanceOfForm(formId: string) {
   return { holder: formId, kind: 'code', limit: CODES_A_DAY_AND_FORM };
 }
@@ -43,10 +43,10 @@ export const CODE_MS = 10 * 60 * 1000;
 /** How often a code can be tried: of 3 codes, 15 in 1,000,000 are guessed. */
 export const CODE_TRIES = 5;
 
-/** How many codes are mailed for one session. */
+/** How many codes are emailed for one session. */
 export const CODES_A_SESSION = 3;
 
-/** How long a browser that gave a code may see a form's own page: as long as a visitor's session takes answers. */
+/** How long a browser that gave a code may see a form's own page: as long as a visitor's session accepts answers. */
 export const FORM_VISIT_MS = 7 * DAY_MS;
 
 /** To one mailbox over the whole service. One network causes no more than half of them. */

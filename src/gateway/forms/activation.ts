@@ -83,7 +83,7 @@ async function activate(context: RouteContext): Promise<void> {
   });
 }
 
-/** Throws unless the token can publish the draft: whoever has none learns nothing about the body. */
+/** Throws unless the token can publish the draft: anyone who has none learns nothing about the body. */
 async function refuseStrangers(context: RouteContext, draft: Draft): Promise<void> {
   await context.admit();
   await context.call(rpcs.getActivation, draft);

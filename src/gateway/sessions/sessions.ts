@@ -183,7 +183,7 @@ async function readSession(context: RouteContext): Promise<void> {
     wait === undefined
       ? context.call(rpcs.getSession, { sessionId })
       : context.call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
-  // Not awaited: what waits would keep all that is known here.
+  // Not awaited: a waiting call would keep all that is known here.
   return read.then(sendSession(response));
 }
 

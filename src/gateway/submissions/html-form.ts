@@ -17,9 +17,9 @@ import type { RouteContext } from '../route-context.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
 
 /**
- * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
- * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the redirect is to `_error`, and the page is the
- * form itself.
+ * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first. Answers
+ * with a page or a redirect, unless JSON is preferred. Where answers are refused, the redirect is to `_error`, and
+ * the page is the form itself.
  */
 export async function acceptFormPost(context: RouteContext): Promise<void> {
   const { id: formId, request, response, options } = context;
@@ -77,7 +77,7 @@ async function readPost(context: RouteContext, formId: string) {
   return { inputs, problems };
 }
 
-/** What the form's own page shows; undefined if it has none, or takes no answers. */
+/** What the form's own page shows; undefined if it has none, or accepts no answers. */
 async function findHostedForm(context: RouteContext, formId: string, inputs: FormInputs) {
   const { getHosted } = HostedService.method;
   const read = await context

@@ -29,7 +29,7 @@ function namesOf(wanted: readonly Scope[], known: TokenScopes): string[] {
   return [...new Set(names.filter((name) => name !== undefined))];
 }
 
-/** What tokens hold only if the operator names it: what makes other credentials, and what mails others. */
+/** What tokens hold only if the operator names it: what makes other credentials, and what emails others. */
 const reserved: ReadonlySet<string> = new Set<string>(['*', 'keys:write', 'sessions:notify']);
 
 /** If OAUTH_SCOPES is unset. */

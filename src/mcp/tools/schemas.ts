@@ -137,7 +137,7 @@ export const definition = jsonObject
 /** The same without its schema, which a list of tools needs once. */
 export const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
 
-/** Gives a definition a slug of its name, mails to its owner, and its fields ids and types, where they are absent. */
+/** Gives a definition a slug of its name, emails to its owner, and its fields ids and types, where they are absent. */
 function withDefaults(raw: unknown): unknown {
   if (!isObject(raw)) return raw;
   const { name, fields, ...rest } = raw;

@@ -103,11 +103,11 @@ type Saver = {
   changed(): void;
   /** `text` is what the service says of a failure. */
   say(what: Said, text?: string): void;
-  /** Sends what waits, at once. */
+  /** Sends what is pending, at once. */
   flush(): void;
   /** Settles when what is being saved has been; undefined if nothing is. */
   underWay(): Promise<void> | undefined;
-  /** Drops what waits: the step that is being sent contains it. */
+  /** Drops what is pending: the step that is being sent contains it. */
   stop(): void;
 };
 

@@ -10,7 +10,7 @@ import { emailField } from '../layout.ts';
 import { languageOf, renderMessage } from '../messages.ts';
 import { type PageSource, queryWith } from './page-source.ts';
 
-/** Shows the page that asks for the code of a respondent: first where to mail it, and then what it is. */
+/** Shows the page that asks for the code of a respondent: first where to email it, and then what it is. */
 export function showCodePage(exchange: PageExchange, session: HostedSession, shown: Shown = {}) {
   const { request, response } = exchange;
   const { formName, locale, theme, embedOrigins, permanent, codeSent } = session;

@@ -8,8 +8,9 @@ import { chooseLanguage, languages } from '../../text/words.ts';
 import { problemOf } from './field-words.ts';
 
 /**
- * What is wrong with answers, or with a session's prefill, in the sentences of the form's page, for a caller whose `Accept-Language` prefers a
- * language that there are words for. Other callers, and problems that belong to no field, keep the plain English.
+ * What is wrong with answers, or with a session's prefill, in the sentences of the form's page, for a caller whose
+ * `Accept-Language` prefers a language that there are words for. Other callers, and problems that belong to no field,
+ * keep the plain English.
  */
 export function explainRefusals(
   violations: readonly Violation[],

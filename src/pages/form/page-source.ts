@@ -127,14 +127,14 @@ export function sourceOf(exchange: PageExchange): PageSource {
   };
 }
 
-/** The form that an address shows, if it takes answers; throws why it does not. */
+/** The form that an address shows, if it accepts answers; throws why it does not. */
 export async function readOpen(source: PageSource, inputs?: FormInputs): Promise<HostedSession> {
   const session = await source.read(inputs && { inputs });
   refuseUnlessOpen(session);
   return session;
 }
 
-/** Throws why a form takes no answers. */
+/** Throws why a form accepts no answers. */
 export function refuseUnlessOpen({ state }: HostedSession): void {
   const refusal = refusals[state];
   if (refusal !== undefined) throw failed(...refusal);
@@ -190,7 +190,7 @@ export function isPreview({ method, headers }: Pick<Request, 'method' | 'headers
 const previewer =
   /(?<!\bcu)bot\b|crawler|spider|preview|facebookexternalhit|facebookcatalog|meta-external|whatsapp\/|slack-imgproxy|embedly|iframely|vkshare|kakaotalk-scrap|line-poker|mastodon\/|synapse|outbrain|flipboardproxy|google-inspectiontool/i;
 
-/** Why a session in each state takes no answers. */
+/** Why a session in each state accepts no answers. */
 const refusals: Partial<Record<HostedState, [reason: FailureReason, message: string]>> = {
   [HostedState.CODE_NEEDED]: [
     Reason.CODE_NEEDED,
@@ -215,9 +215,9 @@ export type PageSource = {
   post(inputs: FormInputs, step: PostedStep): Promise<PostHostedResponse & { session: HostedSession }>;
   /** What files are put for. */
   uploadTarget(issueToken: string): Promise<UploadFileRequest['target']>;
-  /** Mails a code to the respondent, or to the address that a visitor has entered. */
+  /** Emails a code to the respondent, or to the address that a visitor has entered. */
   sendCode(email: string): Promise<object>;
-  /** Gives the code that was mailed. */
+  /** Gives the code that was emailed. */
   giveCode(code: string): Promise<object>;
   /** What only the browser has in which the respondent gives codes; empty if it has nothing yet. */
   browser(): string;

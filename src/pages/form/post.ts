@@ -24,7 +24,7 @@ export async function postForm(exchange: PageExchange): Promise<void> {
   const files = new PostedFiles();
   let inputs: FormInputs = new Map();
   try {
-    // A page that takes no answers says so, whatever was posted to it.
+    // A page that accepts no answers says so, whatever was posted to it.
     if (!isFormPost(request)) await readOpen(source);
     inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before));
     if (await postCode(exchange, source, inputs)) return;

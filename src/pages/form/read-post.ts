@@ -16,8 +16,8 @@ import type { Move } from './controls/ranking.ts';
 import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
 
 /**
- * Reads what a page has posted, whatever its fields are. One that the person saw but left without a value, such as a box
- * without a tick, counts as emptied, so that it clears what prefill or a default would fill in.
+ * Reads what a page has posted, whatever its fields are. One that the person saw but left without a value, such as a
+ * box without a tick, counts as emptied, so that it clears what prefill or a default would fill in.
  */
 export function readPosted(inputs: FormInputs, files: PostedFiles): Posted {
   const shown = lastOf(inputs, '_shown').split(' ');

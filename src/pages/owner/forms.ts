@@ -142,7 +142,7 @@ export async function formIn({ request, response, call }: OwnerExchange): Promis
   return read && present(read.form);
 }
 
-/** The name of a form, how it stands, and links to its pages, of which `here` is shown. */
+/** The name of a form, how it stands, and links to its pages; `here` is shown. */
 export function formHead(form: OwnedForm, here: FormPage, request: Request, language: Language): Html {
   const { owner } = language;
   const base = formUrl(request, form);

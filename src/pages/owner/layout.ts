@@ -65,7 +65,7 @@ ${newLinkForm(request, language, address)}`;
   return { title, body, status: 401 };
 }
 
-/** A button that mails a link to sign in with in this browser. */
+/** A button that emails a link to sign in with in this browser. */
 export function newLinkForm(request: Request, { owner }: Language, address: string): Html {
   return html`<form method="post" action="${rootOf(request)}owner/sign-in"><input type="hidden" name="email" value="${address}">
 <div class="actions"><button>${owner.signInButton}</button></div></form>`;

@@ -28,7 +28,7 @@ export class OwnerCookies {
     // Browsers take a cookie of this name over https alone and from this host, so that nobody else can set it. The
     // prefix asks for the path, too.
     this.#name = secure ? '__Host-owner' : 'owner';
-    // The pages of mailed links and of activation need them, too.
+    // The pages of emailed links and of activation need them, too.
     const path = secure ? '/' : cookiePath(baseUrl, '/');
     this.#shared = { httpOnly: true, secure, sameSite: 'lax', path };
   }
@@ -105,12 +105,12 @@ export class OwnerCookies {
     this.#set(`${COLUMNS_COOKIE}${formId}`, fieldIds.join('.'), { maxAge: DEVICE_MS });
   }
 
-  /** Remembers the address that a mailed link was for, to fill it in where its owner signs in. */
+  /** Remembers the address that an emailed link was for, to fill it in where its owner signs in. */
   rememberAddress(address: string): void {
     this.#set(ADDRESS_COOKIE, address, { maxAge: PAGE_MS });
   }
 
-  /** The address of a mailed link that was followed here; empty if none was. */
+  /** The address of an emailed link that was followed here; empty if none was. */
   rememberedAddress(): string {
     return cookieOf(this.#request, ADDRESS_COOKIE) ?? '';
   }
@@ -157,7 +157,7 @@ function hostIn(origin: string): string | undefined {
   return /^https?:\/\/([\w.:[\]-]+)$/.exec(origin)?.[1];
 }
 
-/** A page that a mail may lead to. */
+/** A page that an email may lead to. */
 const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 
 /** The page that a post is about. */

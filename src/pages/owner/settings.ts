@@ -12,7 +12,7 @@ import { keptIn } from './texts.ts';
 
 const { method: rpcs } = OwnersService;
 
-/** Shows where a form is to be found, whether it is closed, and who gets its mails, and lets its owner change that. */
+/** Shows where a form is to be found, whether it is closed, and who gets its emails, and lets its owner change that. */
 export const showSettings: HandleOwner = (exchange) => settingsPage(exchange);
 
 async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise<OwnerContent | undefined> {
@@ -97,7 +97,7 @@ export const reopenForm: HandleOwner = async (exchange) => {
   return backToSettings(exchange, 'doneReopened');
 };
 
-/** Stops the mails about a form to its owner, or starts them again. */
+/** Stops the emails about a form to its owner, or starts them again. */
 export const setMails: HandleOwner = async (exchange) => {
   const { call, request, inputs } = exchange;
   const stopped = inputs.has('stop');
@@ -105,7 +105,7 @@ export const setMails: HandleOwner = async (exchange) => {
   return backToSettings(exchange, stopped ? 'doneMailsStopped' : 'doneMailsStarted');
 };
 
-/** Adds a recipient, who is asked by mail. */
+/** Adds a recipient, who is asked by email. */
 export const addRecipient: HandleOwner = (exchange) =>
   ask(exchange, { input: 'recipient', done: 'doneAdded' }, (request) =>
     exchange.call(rpcs.addFormRecipient, request),

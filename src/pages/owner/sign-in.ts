@@ -12,7 +12,7 @@ import { buttonForm, newLinkForm, type OwnerContent, signInPage } from './layout
 
 const { method: rpcs } = OwnersService;
 
-/** Mails a link to the address that was entered, if it owns a form; the answer is the same if it does not. */
+/** Emails a link to the address that was entered, if it owns a form; the answer is the same if it does not. */
 export const askForLink: HandleOpen = async ({ request, call, language, inputs, cookies }) => {
   const email = lastOf(inputs, 'email').trim();
   // The link leads to the public address.
@@ -28,7 +28,7 @@ export const askForLink: HandleOpen = async ({ request, call, language, inputs, 
   return message(title, text, html`<p class="note">${sentNote}</p>`);
 };
 
-/** Shows whom a mailed link signs in; its button posts to the same address. Mail scanners open links, too. */
+/** Shows whom an emailed link signs in; its button posts to the same address. Email scanners open links, too. */
 export const showSignInLink: HandleOpen = async (exchange) => {
   const { request, call, language, cookies } = exchange;
   const { linkTitle: title, linkText, stay, elsewhereText } = language.owner;
@@ -42,7 +42,7 @@ export const showSignInLink: HandleOpen = async (exchange) => {
   return message(title, fill(linkText, { email: address }), form);
 };
 
-/** Signs in by a mailed link, and goes on to the page that was asked for. */
+/** Signs in by an emailed link, and goes on to the page that was asked for. */
 export const followSignInLink: HandleOpen = async (exchange) => {
   const { request, response, call, inputs, cookies } = exchange;
   const opened = await call(rpcs.signIn, {
@@ -63,7 +63,7 @@ export const endSession: HandleOwner = async (exchange) => {
   return answerAt(exchange, `${rootOf(exchange.request)}owner`, 'doneSignedOut');
 };
 
-/** The sessions of the owner, each of which can be ended but the one that is read in. */
+/** The sessions of the owner, which can be ended each but the one that is read in. */
 export async function sessionsOf({ request, call, language, csrf }: OwnerExchange): Promise<Html> {
   const { owner, tag } = language;
   const { sessions } = await call(rpcs.listOwnerSessions, {});

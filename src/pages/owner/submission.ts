@@ -91,7 +91,7 @@ export const deleteSubmission: HandleOwner = async (exchange) => {
   return answerAt(exchange, `${rootOf(request)}owner/forms/${formId}`, 'doneDeleted');
 };
 
-/** Sends a mail to the owner again and shows the submission. */
+/** Sends an email to the owner again and shows the submission. */
 export const sendMailAgain: HandleOwner = async (exchange) => {
   const { request, call, inputs } = exchange;
   const submissionId = idIn(request);
@@ -115,7 +115,7 @@ function titleOf({ createTime }: Submission, language: Language): string {
   });
 }
 
-/** The answers with their files, each with where it comes from unless all come from there. */
+/** The answers with their files, each with its origin, unless all have the same. */
 function answersOf(
   { submission, files }: GetOwnedSubmissionResponse,
   base: string,
@@ -192,7 +192,7 @@ function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay
   );
 }
 
-/** Whose mails can be sent again, and by which form. */
+/** Whose emails can be sent again, and by which form. */
 type Replay = { address: string; action: string; csrf: string };
 
 function resultOf(status: DeliveryStatus, { owner }: Language): string {

@@ -32,7 +32,10 @@ export function messageExcess(
   return progress.deepest > limits.maxDepth ? 'depth' : undefined;
 }
 
-/** Counts what is between the reader's position and `end`. One reader for all levels: a new one for each costs more than the counting. */
+/**
+ * Counts what is between the reader's position and `end`. One reader for all levels: a new one for each costs more
+ * than the counting.
+ */
 function walk(progress: Progress, parts: Parts, end: number, depth: number): void {
   const { reader, limits } = progress;
   let groups = 0;

@@ -36,7 +36,7 @@ export async function receiveMessage(call: Readable & Received): Promise<Opened>
   return openMessage(call, endFlag === undefined ? wholeOf(body, call) : onlyIn(body, endFlag, call));
 }
 
-/** The parts of the body of a call with many messages, of which its handler holds one at a time. */
+/** The parts of the body of a call with many messages; its handler holds one at a time. */
 export async function* receiveParts({
   method,
   values,
@@ -116,7 +116,9 @@ function wholeOf(data: Uint8Array, { encoding }: Readable): Envelope {
   return { flags: encoding === 'gzip' ? COMPRESSED_FLAG : 0, data };
 }
 
-/** The one message in a body of envelopes. Looks at no more than two: millions of empty ones would block the process. */
+/**
+ * The one message in a body of envelopes. Looks at no more than two: millions of empty ones would block the process.
+ */
 function onlyIn(body: Uint8Array, endFlag: number, { method, values }: Readable): Envelope {
   const { readMaxBytes } = limitsFor(method, values);
   const kind = method.methodKind.replace('_', '-');

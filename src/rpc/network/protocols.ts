@@ -72,7 +72,9 @@ export function keepPrintable(trailer: Headers): void {
   Object.assign(trailer, { set: setPrintable });
 }
 
-/** A message as gRPC encodes it, of one in which more is percent-encoded: only bytes outside of 0x20 to 0x7E, and `%`. */
+/**
+ * A message as gRPC encodes it, of one in which more is percent-encoded: only bytes outside of 0x20 to 0x7E, and `%`.
+ */
 function printable(encoded: string): string {
   return encoded.replaceAll(/%(?:2[0-46-9A-F]|[3-6][0-9A-F]|7[0-9A-E])/g, decodeURIComponent);
 }
@@ -124,7 +126,7 @@ const grpc: Protocol = {
   },
 };
 
-/** gRPC whose trailers are the last part of the body, of which all is in base64 if it is in text. */
+/** gRPC whose trailers are the last part of the body, which is all in base64 if it is text. */
 function grpcWeb(isText: boolean): Protocol {
   return {
     ...grpc,
@@ -211,7 +213,7 @@ export type Answer = { status: number; header: Headers; trailer?: Headers; body:
 type TimeOut = { timeoutMs?: number; error?: ConnectError | undefined };
 
 /**
- * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Violations that do not fit
+ * An error as gRPC's trailers hold it: with details that take some kilobytes. Violations that do not fit
  * are without what came; of still more, the last one says how many there are; the standard detail has those for
  * which ours leaves room. gRPC's libraries refuse trailers that are larger, and servers reset the stream.
  */

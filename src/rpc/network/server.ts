@@ -119,7 +119,7 @@ const YEAR_SECONDS = 365 * 24 * 3600;
 
 const noMethod = failed(Reason.NOT_FOUND, 'There is no such method', { code: Code.Unimplemented });
 
-/** Answers a unary call, of which all is written at once. */
+/** Answers a unary call, which is written at once. */
 async function sendUnary(rpc: UnaryRpc, received: Received): Promise<void> {
   const { request, response, values } = received;
   const caller = new AbortController();

@@ -48,7 +48,7 @@ export function createAdmin(context: AdminContext, log: Log = console): Admin {
   return createClient(AdminService, transport);
 }
 
-/** What whoever holds the machine may do without a key, on an open database. */
+/** What a person with shell access may do without a key, on an open database. */
 export function adminService(context: AdminContext, log: Log) {
   const { database, auditWriter, now, onChange } = context;
   return {
@@ -148,7 +148,10 @@ const fates = {
   [Children.KEEP]: 'keep',
 } as const;
 
-/** For the service's side: tells callers what is wrong with a request, and the log alone what is wrong with the service. */
+/**
+ * For the service's side: tells callers what is wrong with a request, and the log alone what is wrong with the
+ * service.
+ */
 export function refuse(log: Log): Interceptor {
   return withErrors((error, operation) => {
     if (error instanceof ConnectError) return error;
@@ -158,7 +161,7 @@ export function refuse(log: Log): Interceptor {
   });
 }
 
-/** For the caller's side: says what fails in words for whoever typed the command. */
+/** For the caller's side: says what fails in words for the person who typed the command. */
 export const explain: Interceptor = withErrors((error, operation) => {
   const { code } = ConnectError.from(error);
   // Services that are older than this protocol answer with something else, which is an internal error.

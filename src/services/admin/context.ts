@@ -6,7 +6,7 @@ import type { Database, Queries } from '../../store/database/database.ts';
 import type { Page } from '../../store/database/queries.ts';
 import { findProjectNamed, type Project } from '../../store/projects/projects.ts';
 
-/** What is wrong with a request, for whoever typed it; one line for each problem. */
+/** What is wrong with a request, for the person who typed it; one line for each problem. */
 export function refusal(message: string): ConnectError {
   return new ConnectError(message, Code.FailedPrecondition);
 }

@@ -123,8 +123,8 @@ export function unpackingFolder(dataDir: string): string {
 }
 
 /**
- * Moves what was unpacked and checked into its place. A restore that is killed meanwhile is finished by `finishRestore`:
- * the name of the folder says that all of it was checked.
+ * Moves what was unpacked and checked into its place. A restore that is killed meanwhile is finished by
+ * `finishRestore`: the name of the folder says that all of it was checked.
  */
 export function moveRestored(dataDir: string): void {
   renameSync(unpackingFolder(dataDir), checkedFolder(dataDir));

@@ -98,8 +98,8 @@ export function adminProjects(context: AdminContext) {
 }
 
 /**
- * Goes on for `TIME_SLICE_MS`, from the form after `after` on: `next` is the last form that is done. What belongs to forms goes
- * first, so that what tells of them is looked through once.
+ * Goes on for `TIME_SLICE_MS`, from the form after `after` on: `next` is the last form that is done. What belongs to
+ * forms goes first, so that what tells of them is looked through once.
  */
 async function removeProjectRows(
   { database, now, schedule }: AdminContext,

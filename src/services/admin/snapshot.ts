@@ -59,7 +59,7 @@ export function snapshotFolder(dataDir: string): string {
  * acknowledged before is in the copy. Statements wait while what has changed since the first pass is copied once
  * more.
  *
- * The copy is what a process leaves that is killed: whoever opens it recovers it from its log.
+ * The copy is what a process leaves that is killed: anyone who opens it recovers it from its log.
  *
  * @throws ConnectError if the disk has too little space for the copy, or the database is not embedded.
  */

@@ -18,7 +18,7 @@ import { type AdminContext, refusal } from './context.ts';
 import { adminSnapshots, snapshotFolder } from './snapshot.ts';
 
 /**
- * Answers admin commands on a Unix socket in `dataDir`, which only the user of this process may open: whoever has
+ * Answers admin commands on a Unix socket in `dataDir`, which only the user of this process may open: anyone who has
  * the embedded database open is the only one who can change it. A socket that a killed process left is replaced,
  * so the lock on the folder must be held.
  *
@@ -84,7 +84,7 @@ export async function connectAdminSocket(dataDir: string): Promise<Admin | undef
 }
 
 /**
- * A snapshot of the service that runs on the embedded database in `dataDir`, which lies in `folder` until the end of the
+ * A snapshot of the service that runs on the embedded database in `dataDir`, which is in `folder` until the end of the
  * scope; undefined if none runs. `onBytes` is called each second with the bytes that are copied so far.
  *
  * @throws ConnectError if it can't be had.

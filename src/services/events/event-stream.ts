@@ -10,7 +10,7 @@ import { badParameter } from '../request-values.ts';
 import { type EventFeed, settledId } from './event-feed.ts';
 
 /**
- * Streams events for whoever calls, as `load` makes them: first a message without an item, then one for each
+ * Streams events for anyone who calls, as `load` makes them: first a message without an item, then one for each
  * event, and one without an item when nothing came for some time. Each says where to go on after it.
  *
  * An event is read when the one before has been taken. Ends when the service stops; fails once the caller's key is
@@ -82,7 +82,7 @@ type StreamOptions<T> = {
  * Reads the events of a project, or of one form of it, for one reader: those after `cursor`, or else those that
  * are committed from now on. None is missed, and none is given twice.
  *
- * A reader that is slower than the events come is not waited for: beyond a bound, what waits for it is dropped
+ * A reader that is slower than the events come is not waited for: beyond a bound, what is queued for it is dropped
  * and read from the database again when it asks.
  */
 export async function openEventReader(

@@ -131,9 +131,9 @@ function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {
 }
 
 /**
- * What will become of the mail that asks a form's owner to confirm. It is counted against what the address may be asked
- * today, as `countedAs`, so that what is said of it stays true. Anybody makes forms without a key: of these nothing is
- * said that depends on the address, after the same work.
+ * What will become of the email that asks a form's owner to confirm. It is counted against what the address may be
+ * asked today, as `countedAs`, so that what is said of it stays true. Anybody makes forms without a key: of these
+ * nothing is said that depends on the address, after the same work.
  */
 async function foreseeConfirmation(
   { database, settings }: ServiceContext,
@@ -165,12 +165,12 @@ export async function countRequest(
   throw limited('mails_to_strangers', message, usedUp.waitMs / 1000);
 }
 
-/** What the mails are counted by that a client without a key causes. */
+/** What the emails are counted by that a client without a key causes. */
 export function creatorOf({ secretKey }: Pick<ServiceContext, 'secretKey'>, call: HandlerContext): string {
   return pseudonymOf(secretKey, 'created-from', networkOf(clientAddressOf(call)));
 }
 
-/** What becomes of the confirmation, in words. `answersWait`: answers are mailed once the address has confirmed. */
+/** What becomes of the confirmation, in words. `answersWait`: answers are emailed once the address has confirmed. */
 function confirmationInWords(state: ConfirmationState, email: string, answersWait: boolean): string {
   return ['The form is published.', sentences[state](email), ...(answersWait ? [WAITS] : [])].join(' ');
 }
@@ -186,6 +186,6 @@ const sentences: Record<ConfirmationState, (email: string) => string> = {
     `The confirmation to ${email} is saved to a file, because SMTP_URL is not set.`,
 };
 
-/** Said of forms made without a key that are delivered by mail. */
+/** Said of forms made without a key that are delivered by email. */
 const WAITS =
   'If no email arrives, that address has stopped our emails or was asked too often today. Responses are held until it confirms; it gets at most 3 notices a day about them.';

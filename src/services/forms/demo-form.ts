@@ -11,7 +11,7 @@ import { newForm, newVersion } from './form-rows.ts';
 
 /**
  * Makes sure that there is the form behind `POST /api/demo`, published, in a project of its own.
- * It has no owner's address: its mail goes to the operator.
+ * It has no owner's address: its email goes to the operator.
  */
 export async function ensureDemoForm({
   database,

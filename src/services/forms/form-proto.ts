@@ -140,8 +140,8 @@ function exampleOf(definition: FormDefinition) {
 }
 
 /**
- * What an agent needs to fill a form, or what is left of it beside the answers in `held`. `needsPage`: no client may ask
- * a person for them itself.
+ * What an agent needs to fill a form, or what is left of it beside the answers in `held`. `needsPage`: no client may
+ * ask a person for them itself.
  */
 export function agentSchemaToMessage(
   { formId, versionId, definition }: Described,

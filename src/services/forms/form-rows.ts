@@ -76,7 +76,7 @@ export function newVersion(definition: FormDefinition, at: Date): NewVersion {
 type Draft = Pick<Form, 'id' | 'projectId' | 'createdBy'> &
   Partial<Pick<Form, 'createdFrom' | 'draftSecret' | 'activationHash' | 'activationExpiresAt'>>;
 
-/** Events about a form that no webhook receives: the delivery loop makes mails of them. */
+/** Events about a form that no webhook receives: the delivery loop makes emails of them. */
 export const formEvents = {
   activated: (form: Named, at: Date, facts: { address: string; browserHash?: string }) =>
     newEvent(form, at, 'form.activated', eventTypes['form.activated'].body(facts)),

@@ -29,8 +29,8 @@ import type { HostedVisit } from './resolve-visit.ts';
  * What a page shows of a visit, in the language that the caller prefers, if its form has that one. Fields and words
  * are those of the version that the session began with; how it behaves is set by the form's current one.
  *
- * What takes no answers any more shows none, and fields only where the page was `posted`, to name what was typed.
- * Whoever posts after a submission learns nothing of it, so that it shows none.
+ * What accepts no more answers shows none, and fields only where the page was `posted`, to name what was typed.
+ * Anyone who posts after a submission learns nothing of it, so that it shows none.
  */
 export async function visitToMessage(
   context: ServiceContext,
@@ -156,7 +156,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
   };
 }
 
-/** Whoever has submitted, where they are sent, and what was not followed. */
+/** Anyone who has submitted, where they are sent, and what was not followed. */
 type Reader = {
   redirectUrl: string;
   returnUrl?: string | null;

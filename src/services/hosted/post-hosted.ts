@@ -209,7 +209,7 @@ function pagesOf({ form, stored }: HostedVisit): string[] {
   return stored.keylessBytes === null ? [stored.id] : [stored.id, form.id];
 }
 
-/** Throws why a page takes no answers. */
+/** Throws why a page accepts no answers. */
 function refuse({ now }: ServiceContext, { form, stored, state }: HostedVisit): never {
   if (stored !== undefined) refuseIfEnded(stored);
   else if (state === HostedState.SUBMITTED) throw alreadyAnswered();

@@ -32,7 +32,7 @@ import { findStanding, type Standing } from './respondents.ts';
  * Finds what a page is of: a session, whose id is its credential; or with `formId` the form's own page, with the
  * session that its visitor has begun.
  *
- * A visitor's session that takes no answers any more counts as none, but for one that a page posts to once more after
+ * A visitor's session that accepts no more answers counts as none, but for one that a page posts to once more after
  * it was submitted. Throws NOT_FOUND, also for a form that has no page of its own, and ORIGIN_NOT_ALLOWED for a post of
  * another site, unless the form may be embedded.
  */
@@ -150,7 +150,7 @@ const statesOfForms: Record<Availability, HostedState> = {
 
 /**
  * What the page's address fills in, of fields that anybody may answer. What names no such field or does not fit is
- * left out: whoever made the link erred, and the person who follows it can't mend it.
+ * left out: anyone who made the link erred, and the person who follows it can't mend it.
  */
 async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): Promise<Answers> {
   const read = readInputs(settableByAddress(version.definition), inputs);

@@ -61,7 +61,7 @@ export async function findStanding(
 }
 
 /**
- * Mails a code to the respondent of a session, or to the address that the visitor of a form's page has entered. All
+ * Emails a code to the respondent of a session, or to the address that the visitor of a form's page has entered. All
  * bounds are taken before anything is queued.
  */
 export async function sendCode(
@@ -193,7 +193,7 @@ export type RespondentPage = { form: PublishedForm; session: Session | undefined
 export type Standing = {
   /** Whether a code is needed that was not given. */
   isNeeded: boolean;
-  /** Whether one was mailed that can be given. */
+  /** Whether one was emailed that can be given. */
   isSent: boolean;
   respondent?: VerifiedRespondent;
 };

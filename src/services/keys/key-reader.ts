@@ -167,7 +167,9 @@ export type KeyReader = {
     project: string,
     clientAddress: string,
   ): Promise<Caller | undefined>;
-  /** Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more. */
+  /**
+   * Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more.
+   */
   isKnownClient(client: string): boolean;
   /** The caller that stands for calls without a key where none is required. */
   withoutKey(): Promise<Caller>;

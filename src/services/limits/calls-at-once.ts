@@ -12,7 +12,7 @@ export function limitCallsAtOnce<T>(
   boundsOf: (caller: T) => readonly Bound[],
   { retryAfter = 10 } = {},
 ): CallsAtOnce<T> {
-  // A key of which nothing is open takes no room.
+  // A key with nothing open takes no room.
   const open = new Map<string, number>();
 
   function count(caller: T, change: 1 | -1): void {

@@ -28,7 +28,7 @@ import { takeOwnership } from '../owners/owned-form.ts';
 import { openOwnerSession } from '../owners/owner-sessions.ts';
 import { browserHashOf } from '../request-values.ts';
 
-/** Describes and follows mailed links. The token in the link is the credential. */
+/** Describes and follows emailed links. The token in the link is the credential. */
 export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
   const { database, verifyingKeys, now, notifyWorkers, audit } = context;
   return {
@@ -117,7 +117,7 @@ function isOfOwner(purpose: MailLink['purpose']): boolean {
   return purpose === 'confirm-owner' || purpose === 'change-owner';
 }
 
-/** Throws unless a link was mailed, and not used or voided since. */
+/** Throws unless a link was emailed, and not used or voided since. */
 function refuseUnusable(link: { usedAt: Date | null } | null): void {
   if (link === null) throw wrongLink();
   if (link.usedAt !== null) {
@@ -125,7 +125,9 @@ function refuseUnusable(link: { usedAt: Date | null } | null): void {
   }
 }
 
-/** Links of questions are about the project that asks. If the form or the project has been removed, its name is empty. */
+/**
+ * Links of questions are about the project that asks. If the form or the project has been removed, its name is empty.
+ */
 async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const { name = '' } = (await (isId('prj', formId) ? findProject : findAnyForm)(db, formId)) ?? {};
   const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;

@@ -49,7 +49,7 @@ export async function ownerForm(
 
 /**
  * A form that the owner has confirmed to own: anybody can name a stranger as the owner of a form, who is not to
- * be shown its answers unasked. Throws NOT_FOUND, for `named`, what is looked for by its form, and CONFLICT.
+ * be shown its answers unasked. Throws NOT_FOUND, for `named`, what is searched for by its form, and CONFLICT.
  */
 export async function confirmedForm(
   context: ServiceContext,
@@ -71,9 +71,9 @@ export async function lockForOwner(tx: Transaction, form: OwnedForm): Promise<vo
 }
 
 /**
- * Records that an address owns a form, confirmed by a link or by who has signed in with it. Whoever owned it before is
- * told, signed out, and with their links voided; so go the recipients that they added, unless they are kept. False if
- * the address neither owns the form nor was asked to.
+ * Records that an address owns a form, confirmed by a link or by who has signed in with it. Anyone who owned it
+ * before is told, signed out, and with their links voided; so go the recipients that they added, unless they are
+ * kept. False if the address neither owns the form nor was asked to.
  */
 export async function takeOwnership(
   tx: Transaction,

@@ -59,7 +59,7 @@ function isToken(keys: readonly SecretKey[], text: string, now: number): boolean
 export function sessionMethods(context: ServiceContext) {
   const { database, secretKey, now, notifyWorkers, audit } = context;
   return {
-    /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
+    /** Whether the address owns a form is found out when the email is sent, so that nobody can tell by the answer. */
     async requestSignIn({ email, deviceToken: token, browser }, call) {
       requireEmail(email);
       const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
@@ -74,7 +74,7 @@ export function sessionMethods(context: ServiceContext) {
         ...(isKnown ? { isKnown } : { askedFrom }),
         ...(browserHash !== null && { browserHash }),
       };
-      // Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't.
+      // Strangers ask for these emails, so that they wait behind those of forms with a key; known devices don't.
       const queued = { id: newId('dlv', now()), eventId: null, projectId: '', formId: '', keyless: !isKnown };
       const receiver = addressKey(email);
       const reply = await database.transaction(async (tx) => {
@@ -147,7 +147,7 @@ export function sessionMethods(context: ServiceContext) {
   } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
-/** Opens a session of an address that has followed a mailed link, and ends the one that its browser had. */
+/** Opens a session of an address that has followed an emailed link, and ends the one that its browser had. */
 export async function openOwnerSession(
   tx: Transaction,
   { secretKey, now, audit }: ServiceContext,

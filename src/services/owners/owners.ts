@@ -36,7 +36,10 @@ import { sessionMethods } from './owner-sessions.ts';
 import { createScanner } from './search.ts';
 import { statisticsMethods } from './statistics.ts';
 
-/** Lets the owners of forms, who sign in by mailed links, read and manage what they own, and let others get its mails. */
+/**
+ * Lets the owners of forms, who sign in by emailed links, read and manage what they own, and let others get its
+ * emails.
+ */
 export function ownersService(context: ServiceContext): ServiceImpl<typeof OwnersService> {
   const { database, forms, notifyWorkers, audit, now } = context;
   const scan = createScanner(database);

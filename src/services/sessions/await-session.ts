@@ -15,7 +15,7 @@ import { secondsProblems } from '../request-values.ts';
 import { projectSession, readReply } from './session-access.ts';
 
 /**
- * Makes what waits for the end of a session and returns it as it is then. It returns an open session after the
+ * Makes the wait for the end of a session and returns it as it is then. It returns an open session after the
  * time-out, shortly before the caller's deadline, or when the service stops.
  *
  * Throws NOT_FOUND, INVALID for a time-out out of range, and RATE_LIMITED if too many wait.

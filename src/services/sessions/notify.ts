@@ -104,8 +104,8 @@ export function notifyInContent({ email, webhookId, message, remindAfter }: Noti
 }
 
 /**
- * Queues the notifications of a session that was stored in the same transaction, and counts whom they mail. Throws
- * RATE_LIMITED if its key has had too many mailed.
+ * Queues the notifications of a session that was stored in the same transaction, and counts whom they email. Throws
+ * RATE_LIMITED if its key has had too many emailed.
  */
 export async function notifyOf(
   tx: Transaction,
@@ -159,7 +159,7 @@ function notificationToMessage(
   };
 }
 
-/** Throws INSUFFICIENT_SCOPE unless the caller may have others mailed. */
+/** Throws INSUFFICIENT_SCOPE unless the caller may have others emailed. */
 export function requireNotifyScope(call: HandlerContext): void {
   if (!holds(callerOf(call).scopes, 'sessions:notify')) {
     throw insufficientScope('sessions:notify', 'to email or notify a person');
@@ -167,9 +167,9 @@ export function requireNotifyScope(call: HandlerContext): void {
 }
 
 /**
- * Counts the mailboxes that a call has mailed against what its key may have mailed today (UTC) of those that have not
- * confirmed anything to the service. A mailbox counts once a day, whatever it is mailed for and by whichever of its
- * addresses, and a key counts with the one that made it. Call it in the transaction that stores what causes the mails.
+ * Counts the mailboxes that a call has emailed against what its key may have emailed today (UTC) of those that have not
+ * confirmed anything to the service. A mailbox counts once a day, whatever it is emailed for and by whichever of its
+ * addresses, and a key counts with the one that made it. Call it in the transaction that stores what causes the emails.
  *
  * Throws RATE_LIMITED if there are too many: let it end the transaction.
  */

@@ -47,7 +47,7 @@ export function noteSession({ audit }: ServiceContext, call: HandlerContext, { i
   audit.note(call, { resource: sessionName(id), formId });
 }
 
-/** A session by its id alone, for whoever knows it. Throws NOT_FOUND. */
+/** A session by its id alone, for anyone who knows it. Throws NOT_FOUND. */
 export function anySession(db: Queries, sessionId: string): Promise<Session> {
   return requireFound('sess', sessionId, () => findAnySession(db, sessionId));
 }

@@ -18,7 +18,7 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { secondsProblems, textProblems } from '../request-values.ts';
 
-/** How long a session is to take answers, in seconds. */
+/** How long a session accepts answers, in seconds. */
 export function lifeOf({ expiresIn }: CreateSessionRequest): number {
   return Number(expiresIn?.seconds ?? sessionSeconds.default);
 }
@@ -98,7 +98,10 @@ export function toSessionChange(
   };
 }
 
-/** Where what a session holds comes from after an update. Of partial answers that an older session held it is not known. */
+/**
+ * Where what a session holds comes from after an update. Of partial answers that an older session held it is not
+ * known.
+ */
 function originsAfter(session: Session, after: Held, view: UpdateView): SessionOrigins {
   const { createdAt, readAt, provenance } = session;
   const { prefill, answers, keyId } = view;

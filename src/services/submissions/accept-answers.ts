@@ -228,7 +228,7 @@ function keyOf({ call, form }: Entry): string | undefined {
 }
 
 /**
- * Submissions of hidden forms, which have no owner, and of forms that are delivered to webhooks cause no mails, unless
+ * Submissions of hidden forms, which have no owner, and of forms that are delivered to webhooks cause no emails, unless
  * another version is published.
  */
 function skipMailsForVersion(form: PublishedForm): string | undefined {

@@ -78,8 +78,8 @@ export function erasureProblems(value: string): Violation[] {
 
 /**
  * Removes everything in which somebody is named by a value: submissions, sessions and events of a project, or one
- * form of it. Goes on for `TIME_SLICE_MS` and returns where the next call continues. What is removed is recorded by its number with
- * each removal, and once that it was looked for.
+ * form of it. Goes on for `TIME_SLICE_MS` and returns where the next call continues. What is removed is recorded by
+ * its number with each removal, and once that it was looked for.
  */
 export async function eraseByValue(
   { database, now, schedule, onErased, record }: ErasureOptions,

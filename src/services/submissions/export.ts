@@ -25,7 +25,7 @@ import { personalIn, submissionToJson } from './submission-proto.ts';
  * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
  * the one before has been taken, so memory stays flat however slow the reader is.
  *
- * What is accepted meanwhile comes along at the end. Stops when nobody reads.
+ * What is accepted meanwhile follows at the end. Stops when nobody reads.
  *
  * The form is one the caller may read.
  */
@@ -93,7 +93,9 @@ const FIRST_ROWS = 20;
 const MAX_ROWS = 150;
 const PAGE_BYTES = 128 * 1024;
 
-/** An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context. */
+/**
+ * An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context.
+ */
 export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
   const line = (row: ShownSubmission) => {
     const personal = personalIn(row.answers, fields);

@@ -120,7 +120,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
   };
 }
 
-/** The form that a request names, of `projectId` if one is given, if it takes answers from this caller. */
+/** The form that a request names, of `projectId` if one is given, if it accepts answers from this caller. */
 async function answerableForm(
   { forms, settings }: ServiceContext,
   { formId }: { formId: string },

@@ -23,7 +23,7 @@ export async function mediaTypeOf(bytes: Uint8Array, filename: string): Promise<
  *
  * Only the last part of a path stays; control, direction-changing and reserved characters become
  * `_`; no name is hidden, reserved by Windows, or longer than 150 characters (its ending stays).
- * A name of which nothing is left is `file`.
+ * A name with nothing left is `file`.
  */
 export function safeFilename(name: string): string {
   const base = name.toWellFormed().normalize('NFC').split(/[/\\]/).at(-1) ?? '';

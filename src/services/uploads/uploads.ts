@@ -197,7 +197,7 @@ function refuseTooLarge(size: number, field: FileField | undefined): void {
   throw invalid([{ path: 'content', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
 }
 
-/** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
+/** Sessions are filled on the hosted page, by anyone who knows their id; forms from pages that may post to them. */
 async function targetOf(
   context: ServiceContext,
   { target, browser = '' }: Part,

@@ -135,7 +135,7 @@ async function replayed(
   return { of: { formId: id }, about: { formId: id } };
 }
 
-/** A mail, or a delivery to a webhook, of the caller's project; those of a deleted webhook are not found. */
+/** An email, or a delivery to a webhook, of the caller's project; those of a deleted webhook are not found. */
 async function projectDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
   const { projectId } = caller;
   return requireFound('dlv', deliveryId, async () => {
@@ -150,9 +150,9 @@ async function projectDelivery(db: Queries, caller: Caller, deliveryId: string):
 }
 
 /**
- * Sends a webhook an event with made-up answers: to the form that is named, or the webhook's own,
- * or the project's newest; in a project without forms about one that is made up. It is signed, logged and retried as any other, on a webhook that is
- * turned off too.
+ * Sends a webhook an event with made-up answers: to the form that is named, or the webhook's own, or the project's
+ * newest; in a project without forms about one that is made up. It is signed, logged and retried as any other, on a
+ * webhook that is turned off too.
  */
 async function testWebhook(
   { database, now, notifyWorkers, audit }: ServiceContext,

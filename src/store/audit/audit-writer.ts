@@ -133,7 +133,7 @@ export type AuditWriter = {
   store(tx: Transaction, ...entries: NewEntry[]): Promise<void>;
   /** Takes an entry that is to be stored soon. */
   note(entry: NewEntry): void;
-  /** Stores now what waits, if the database takes it. */
+  /** Stores now what is pending, if the database takes it. */
   flush(): Promise<void>;
   /** Does the same a last time; what can't be stored is written into the log. */
   close(): Promise<void>;

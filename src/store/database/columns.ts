@@ -21,9 +21,9 @@ export const toMillisecond = (sql: string) => `date_trunc('milliseconds', ${sql}
 export const json = <T>() => p.json<T>().columnType('json');
 
 /**
- * Reads properties of an entity, all unless named, by statements of one's own: `columns` is what these select or return,
- * of the table with that alias if one is given, and `map` makes their rows the entity's, each out of the row itself.
- * Other columns of a row are left as they are.
+ * Reads properties of an entity, all unless named, by statements of one's own: `columns` is what these select or
+ * return, of the table with that alias if one is given, and `map` makes their rows the entity's, each out of the row
+ * itself. Other columns of a row are left as they are.
  */
 export function rowsOf<Entity extends EntitySchema, const Key extends keyof InferEntity<Entity> & string>(
   entity: Entity,

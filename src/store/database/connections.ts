@@ -17,8 +17,8 @@ import { currentHolder, type Holder, isTimedRead } from './read-queue.ts';
  * A commit whose wait for the synchronous standby is cancelled succeeds, with no more than a warning. What
  * is stored may yet be lost, so here it throws `CommitInDoubt`: its outcome is unknown.
  *
- * With `isPooled` they lead to a pooler in transaction mode, where nothing may outlast a transaction: statements have no
- * names, and settings are those of one transaction.
+ * With `isPooled` they lead to a pooler in transaction mode, where nothing may outlast a transaction: statements have
+ * no names, and settings are those of one transaction.
  */
 export function createConnections(config: PoolConfig, { isPooled = false } = {}): Connections {
   const types = new TypeOverrides();

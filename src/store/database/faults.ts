@@ -9,7 +9,9 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
-/** A statement of a list, a search, an export or a statistic took longer than `LIST_STATEMENT_MS`, as it would again. */
+/**
+ * A statement of a list, a search, an export or a statistic took longer than `LIST_STATEMENT_MS`, as it would again.
+ */
 export class ReadTooLong extends Error {
   override name = 'ReadTooLong';
 }
@@ -47,7 +49,7 @@ export function isConnectionFault(error: unknown): boolean {
 }
 
 /**
- * Whether this machine or its network failed, whoever was to be called: name servers that don't answer, no file
+ * Whether this machine or its network failed, no matter who was to be called: name servers that don't answer, no file
  * descriptor or port left, no way out. Of several addresses that were tried, all must have failed so.
  */
 export function isLocalFault(error: unknown): boolean {

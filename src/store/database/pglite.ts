@@ -241,7 +241,9 @@ function yieldBetweenStatements(pglite: PGlite): void {
 /** How long statements may hold the event loop, and the last of them beyond it. */
 const TIME_SLICE_MS = 10;
 
-/** Closes the database after all that runs or waits: PGlite's own `close` waits for none of it, and would cut into it. */
+/**
+ * Closes the database after all that runs or waits: PGlite's own `close` waits for none of it, and would cut into it.
+ */
 function closeAfterStatements(pglite: PGlite): Promise<void> {
   return pglite._runExclusiveTransaction(() => pglite.close());
 }

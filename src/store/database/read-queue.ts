@@ -83,7 +83,7 @@ export function isTimedRead(): boolean {
   return current.getStore()?.isTimed === true;
 }
 
-/** Runs work that others wait for, too, whoever came first: without a bound. */
+/** Runs work that others wait for, too, no matter who came first: without a bound. */
 export function forEverybody<T>(work: () => T): T {
   return current.run(undefined, work);
 }

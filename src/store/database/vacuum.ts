@@ -3,7 +3,7 @@ import { findFact, keepFact } from '../installation.ts';
 import type { Database } from './database.ts';
 
 /**
- * Vacuums the tables of the embedded database of which a fifth is dead, which nobody else does: PGlite has no
+ * Vacuums the tables of the embedded database with a fifth dead rows, which nobody else does: PGlite has no
  * autovacuum. Everything waits meanwhile, so that a table which takes long is left unless `isQuiet`.
  */
 export async function vacuumTables(db: Database, { isQuiet, log }: Quiet): Promise<void> {

@@ -71,8 +71,8 @@ export function mayCarryAnswers(callback: string): string {
 const receiver = `'wh_' || left(md5(project_id || ' ' || (callback->>'origin')), 26)`;
 
 /**
- * The common table expressions that store the events of the callbacks in `ended` and queue their deliveries; `called_back`
- * holds those. They follow `capacityIn`.
+ * The common table expressions that store the events of the callbacks in `ended` and queue their deliveries;
+ * `called_back` holds those. They follow `capacityIn`.
  */
 export const callingBack = `called as (
   insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at)

@@ -104,7 +104,7 @@ export async function listSubmissionDeliveries(
   return found.map(({ delivery }) => delivery);
 }
 
-/** The newest `$2` of the deliveries that fulfil conditions; in parts, of which each has an index for the order. */
+/** The newest `$2` of the deliveries that fulfil conditions; in parts that each have an index for the order. */
 async function findNewest(
   db: Queries,
   params: unknown[],

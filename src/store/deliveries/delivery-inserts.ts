@@ -3,7 +3,7 @@ import type { Queries } from '../database/queries.ts';
 import { tenantOf } from './delivery-queue-table.ts';
 
 /**
- * Marks events as fanned out and queues their mails, in one statement.
+ * Marks events as fanned out and queues their emails, in one statement.
  *
  * Events that another process has fanned out meanwhile are left out. So are deliveries with `oncePerDay`
  * if the form had one for that mailbox within 24 hours; a call may hold one such delivery for each form and
@@ -40,8 +40,8 @@ export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMa
 }
 
 /**
- * Marks an event as fanned out whose mails can't be made, and puts a failed delivery into the log in place of
- * them, where whoever reads the form's deliveries finds the reason.
+ * Marks an event as fanned out whose emails can't be made, and puts a failed delivery into the log in place of
+ * them, where anyone who reads the form's deliveries finds the reason.
  */
 export async function parkEvent(db: Queries, { id, eventId, kind, error }: ParkedMails): Promise<void> {
   await db.execute(
@@ -56,7 +56,7 @@ export async function parkEvent(db: Queries, { id, eventId, kind, error }: Parke
   );
 }
 
-/** Queues mails without an event. */
+/** Queues emails without an event. */
 export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
   if (mails.length === 0) return;
   await db.execute(
@@ -75,7 +75,7 @@ const insertGiven = `insert into delivery_queue
     g.mail, ${toMillisecond(`now() + g."delaySeconds" * interval '1 second'`)}, now(), now()
   from given g`;
 
-/** A mail to queue. */
+/** An email to queue. */
 export type NewMail = {
   id: string;
   eventId: string | null;
@@ -92,5 +92,5 @@ export type NewMail = {
   oncePerDay?: string;
 };
 
-/** The mails of an event: `id` is that of the delivery in the log. */
+/** The emails of an event: `id` is that of the delivery in the log. */
 export type ParkedMails = { id: string; eventId: string; kind: string; error: string };

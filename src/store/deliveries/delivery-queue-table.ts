@@ -3,7 +3,7 @@ import { id, type JsonObject, json, text, time, timeOf, timeOrNull } from '../da
 import type { Queries } from '../database/queries.ts';
 
 /**
- * What is pending: one event (or one mail) on its way to one receiver. Settling deletes the row and writes
+ * What is pending: one event (or one email) on its way to one receiver. Settling deletes the row and writes
  * that of the log; between the two nothing is written for a delivery that succeeds at once.
  */
 export const QueuedDeliveryEntity = defineEntity({
@@ -13,19 +13,22 @@ export const QueuedDeliveryEntity = defineEntity({
     id: id().primary(),
     projectId: id(),
     formId: id(),
-    /** Null for mails without an event, such as the one about a webhook that was turned off. */
+    /** Null for emails without an event, such as the one about a webhook that was turned off. */
     eventId: id().strictNullable(),
     webhookId: id().strictNullable(),
     /** Whose part of the capacity it uses: the project's, or that of its forms made without a key. */
     share: text().collation('C'),
     channel: p.enum(['webhook', 'mail']).columnType('text'),
-    /** A webhook's event type, or what a mail is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
+    /**
+     * A webhook's event type, or what an email is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation`
+     * …
+     */
     kind: text(),
-    /** The webhook's id, or the mail address. Claims are shared fairly between receivers. */
+    /** The webhook's id, or the email address. Claims are shared fairly between receivers. */
     receiver: text().collation('C'),
-    /** Where a webhook delivery goes, for replays too; null for mail. */
+    /** Where a webhook delivery goes, for replays too; null for email. */
     url: text().strictNullable(),
-    /** What a mail says; null for webhooks, whose body is the event's. */
+    /** What an email says; null for webhooks, whose body is the event's. */
     mail: json<JsonObject>().strictNullable(),
     attemptCount: p.integer().default(0),
     /** Its place in the retry schedule, from when it was made or last replayed. */
@@ -34,7 +37,7 @@ export const QueuedDeliveryEntity = defineEntity({
     dueAt: time(),
     /**
      * The lease of the process that stored it, which attempts it without asking for it. Null from the end
-     * of that lease on: only then the row is in the indexes of what waits.
+     * of that lease on: only then the row is in the indexes of what is pending.
      */
     firstLeaseUntil: time().strictNullable(),
     /** When the lease of the process that claimed it ends. In no index: see `claimDue`. */
@@ -119,7 +122,7 @@ export const LEASE_SECONDS = 60;
 export type FreeCapacity = {
   /** What their bodies may have together. */
   bytes: number;
-  /** Of them, how many mails. */
+  /** Of them, how many emails. */
   mails: number;
   /** For each receiver, and for each tenant, that is not named. */
   perReceiver: number;
@@ -217,5 +220,5 @@ type DueWork = {
 
 type WorkSince = { event: string; due: Date; lease: Date };
 
-/** `later`: retries, and what waits for a limit or a circuit breaker. `oldestAgeMs` is 0 if nothing waits. */
+/** `later`: retries, and what is pending for a limit or a circuit breaker. `oldestAgeMs` is 0 if nothing waits. */
 type QueueState = { due: number; later: number; oldestAgeMs: number };

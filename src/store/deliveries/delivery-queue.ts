@@ -4,7 +4,7 @@ import { type Claim, claimColumns, claimJoins, claimsOf } from './claim.ts';
 import { capacityIn, type FreeCapacity, isFree, LEASE_SECONDS } from './delivery-queue-table.ts';
 
 /**
- * Claims due deliveries, oldest first, at most as many for each receiver and each tenant, as many mails, and as many
+ * Claims due deliveries, oldest first, at most as many for each receiver and each tenant, as many emails, and as many
  * bytes, as `capacity` says.
  * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
  *
@@ -75,7 +75,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
  * from the one after `after` on: its cost does not grow with the length of any queue. A tenant that has its part of the
  * capacity is passed over; of one that has its part for receivers that are not named, only the named ones are asked.
  *
- * Mails of the tenants `mailTenants` are passed over: a page has them.
+ * Emails of the tenants `mailTenants` are passed over: a page has them.
  *
  * `last` is the receiver to go on after; null when the round is complete.
  */
@@ -168,8 +168,8 @@ const fitsTenant = `tenant_place <= coalesce(s.free, "perTenant")
   and (not is_unknown or unknown_place <= coalesce(s.unknown, "perTenantUnknown"))`;
 
 /**
- * Those of the `ranked` deliveries that fit into the capacity of their tenants, with their capacity among the mails: first
- * those of tenants with few mails under way.
+ * Those of the `ranked` deliveries that fit into the capacity of their tenants, with their capacity among the emails:
+ * first those of tenants with few emails under way.
  */
 function ofTenants(ranked: string, order: string): string {
   return `select ranked.*,
@@ -180,7 +180,7 @@ function ofTenants(ranked: string, order: string): string {
 
 const fitsChannel = `(fair.channel <> 'mail' or channel_place <= "mails")`;
 
-/** Of the rows `d`: mails of other tenants than those that the page has, if any may be sent. */
+/** Of the rows `d`: emails of other tenants than those that the page has, if any may be sent. */
 const mayBeSent = `(d.channel <> 'mail' or ((select "mails" from capacity) > 0 and d.share <> all($7::text[])))`;
 
 /** Of the rows `d`: what they are measured by. */
@@ -217,7 +217,7 @@ export type ClaimedPage = {
   claims: Claim[];
   resumeAt: Date;
   pageFull: boolean;
-  /** The tenants that the mails of the page belong to. */
+  /** The tenants that the emails of the page belong to. */
   mailTenants: string[];
   more: boolean;
 };

@@ -5,9 +5,9 @@ import { EventEntity, type NewEvent } from '../events.ts';
 import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
 
 /**
- * Takes a finished delivery to a webhook, or mail of a submission, back into the queue, due at once and at the beginning
- * of the schedule. Event id, body, URL and address stay; a mail is written anew when it is sent, to whom it may go then.
- * False if it is pending, or another mail, or its webhook, form or event is gone.
+ * Takes a finished delivery to a webhook, or email of a submission, back into the queue, due at once and at the
+ * beginning of the schedule. Event id, body, URL and address stay; an email is written anew when it is sent, to whom
+ * it may go then. False if it is pending, or another email, or its webhook, form or event is gone.
  */
 export async function replayDelivery(
   db: Queries,
@@ -21,10 +21,10 @@ export async function replayDelivery(
 }
 
 /**
- * Takes the failed deliveries of a webhook, or the failed mails of a form's submissions, back into the queue, those made
- * in `[createdAfter, createdBefore)`, oldest first and at most `MAX_REPLAYED`. Returns how many, and from when on there
- * may be more. Works in groups, so that no lock is held for long: outside transactions only. Once `signal` is aborted no
- * further group begins.
+ * Takes the failed deliveries of a webhook, or the failed emails of a form's submissions, back into the queue, those
+ * made in `[createdAfter, createdBefore)`, oldest first and at most `MAX_REPLAYED`. Returns how many, and from when
+ * on there may be more. Works in groups, so that no lock is held for long: outside transactions only. Once `signal`
+ * is aborted no further group begins.
  */
 export async function replayFailedDeliveries(
   db: Queries,
@@ -86,7 +86,7 @@ export async function insertTestDelivery(
 }
 
 /**
- * Attempts that the log kept with the delivery become rows, since further ones follow. Whoever replays means the
+ * Attempts that the log kept with the delivery become rows, since further ones follow. Anyone who replays means the
  * receiver to be called: its circuit breaker is closed.
  */
 function replayOf(ids: string): string {
@@ -113,7 +113,7 @@ function replayOf(ids: string): string {
     returning id`;
 }
 
-/** A mail that could not even be made has no receiver. */
+/** An email that could not even be made has no receiver. */
 const replayable = `exists (select from events e where e.id = deliveries.event_id) and (
   (channel = 'webhook' and kind <> 'session.ended'
     and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null))

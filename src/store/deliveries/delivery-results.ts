@@ -6,11 +6,11 @@ import { tenantOf } from './delivery-queue-table.ts';
 import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
 /**
- * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
- * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each
- * failed attempt gets a row (the successful one is in the log), and webhooks note their successes and failures.
- * A result whose lease was lost changes nothing. A mail to sign in with that was not sent leaves no trace: anybody can
- * ask for any number, to any address. Nor does a reminder that nobody needs any more.
+ * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the log, the
+ * rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each failed
+ * attempt gets a row (the successful one is in the log), and webhooks note their successes and failures. A result
+ * whose lease was lost changes nothing. An email to sign in with that was not sent leaves no trace: anybody can ask
+ * for any number, to any address. Nor does a reminder that nobody needs any more.
  *
  * Returns what has changed for webhooks.
  */
@@ -46,8 +46,8 @@ const opensUntil = toMillisecond(
 );
 
 /**
- * People are told once that a webhook fails, when its circuit breaker opens, and once that it works again; at most once an
- * hour that it fails. Rows that stand for origins of callbacks are nobody's.
+ * People are told once that a webhook fails, when its circuit breaker opens, and once that it works again; at most
+ * once an hour that it fails. Rows that stand for origins of callbacks are nobody's.
  */
 const turnsBad = `(case when h.opens and w.active and not w.announced_failing and w.form_id is distinct from '${CALLBACKS}'
     then not exists (select from events e where e.id = w.announced_by and e.created_at > now() - interval '1 hour')

@@ -9,7 +9,7 @@ export async function dropPendingDeliveries(db: Queries, webhookId: string): Pro
   await removePending(db, 'webhook_id = $1', [webhookId]);
 }
 
-/** Makes a form's mails to an address that wait for its confirmation due at once; then notify the workers. */
+/** Makes a form's emails to an address that wait for its confirmation due at once; then notify the workers. */
 export async function releaseWaitingMail(
   db: Queries,
   { formId, address }: { formId: string; address: string },

@@ -12,9 +12,9 @@ import { queueMails } from './delivery-inserts.ts';
 import { pendingWhere, tenantOf } from './delivery-queue-table.ts';
 
 /**
- * Stores the events of a session's notifications, and queues the mails and the deliveries to the webhook that it names:
- * the first is due at once, each reminder after its time. Call it in the transaction that stores the session, then notify
- * the workers. `at` is in milliseconds.
+ * Stores the events of a session's notifications, and queues the emails and the deliveries to the webhook that it
+ * names: the first is due at once, each reminder after its time. Call it in the transaction that stores the session,
+ * then notify the workers. `at` is in milliseconds.
  *
  * What is due is sent only if the session is still open then.
  */
@@ -86,7 +86,7 @@ async function queueForWebhook(tx: Transaction, webhookId: string, notices: obje
 }
 
 /**
- * The session that an event notifies somebody of, or why nobody is notified of it any more, by mail or by webhook. One
+ * The session that an event notifies somebody of, or why nobody is notified of it any more, by email or by webhook. One
  * that ends while the attempt is under way may still be notified of. Access tokens live too short to be asked for.
  */
 export async function findNotified(db: Queries, eventId: string): Promise<Notified> {

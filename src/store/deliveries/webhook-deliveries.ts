@@ -8,7 +8,7 @@ import { capacityIn, type FreeCapacity, LEASE_SECONDS, tenantOf } from './delive
 import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
 /**
- * Stores events of one type, which cause no mails, and queues their deliveries to the webhooks that listen:
+ * Stores events of one type, which cause no emails, and queues their deliveries to the webhooks that listen:
  * active ones of their forms and projects. Call it in the transaction of what they report, then notify the
  * workers. `schedule` is the retry schedule.
  */
@@ -88,7 +88,10 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
 )`;
 }
 
-/** Whether a webhook `w` receives what is in a row `i`. In SQL an array contains what is in it, and a text only itself. */
+/**
+ * Whether a webhook `w` receives what is in a row `i`. In SQL an array contains what is in it, and a text only
+ * itself.
+ */
 const isWanted = `(w.filter is null or (
     coalesce(w.filter->>'source' = i."source", true)
     and (w.filter->'fieldId' is null

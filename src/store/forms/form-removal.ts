@@ -28,7 +28,7 @@ export async function deleteForm(
   return 'deleted';
 }
 
-/** Lists up to `limit` deleted forms of which something may be left, the longest deleted first. */
+/** Lists up to `limit` deleted forms that may have something left, the longest deleted first. */
 export async function listDeletedForms(db: Queries, limit: number): Promise<string[]> {
   const forms = await db.read((em) =>
     em.find(

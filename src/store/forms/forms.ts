@@ -11,7 +11,7 @@ import {
   type Transaction,
 } from '../database/queries.ts';
 
-/** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
+/** A form. What it asks is in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
   name: 'Form',
   tableName: 'forms',
@@ -26,7 +26,7 @@ export const FormEntity = defineEntity({
     createdBy: text(),
     /**
      * Whence a form was made without a key, as a keyed hash of the client's network, for the limits of its
-     * mails. Null once the owner has confirmed, and for forms made with a key.
+     * emails. Null once the owner has confirmed, and for forms made with a key.
      */
     createdFrom: text().strictNullable(),
     draftDefinition: json<FormDefinition>().strictNullable(),
@@ -39,16 +39,16 @@ export const FormEntity = defineEntity({
     activationHash: text(),
     activationExpiresAt: time(),
     activatedAt: time().strictNullable(),
-    /** Who is mailed. Null until activation. */
+    /** Who is emailed. Null until activation. */
     ownerEmail: text().strictNullable(),
-    /** When the owner followed the confirmation mail's link. */
+    /** When the owner followed the confirmation email's link. */
     ownerConfirmedAt: time().strictNullable(),
     /** An address that becomes the owner's once it has confirmed. */
     pendingOwnerEmail: text().strictNullable(),
     /** How often the form was handed over. Links to its files name it, and end with it. */
     ownerEpoch: p.integer().default(0),
     archivedAt: time().strictNullable(),
-    /** When its owner closed it; null while it takes answers. */
+    /** When its owner closed it; null while it accepts answers. */
     closedAt: time().strictNullable(),
     /** Gone for every reader; what belongs to it is removed in the background. */
     deletedAt: time().strictNullable(),

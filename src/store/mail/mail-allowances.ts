@@ -3,7 +3,7 @@ import type { MailAllowance } from '../../domain/delivery/mails.ts';
 import { id, text, time } from '../database/columns.ts';
 import type { Transaction, Transactions } from '../database/queries.ts';
 
-/** The mails that were counted against an allowance on a day (UTC). */
+/** The emails that were counted against an allowance on a day (UTC). */
 export const MailAllowanceEntity = defineEntity({
   name: 'MailAllowance',
   tableName: 'mail_allowances',
@@ -19,7 +19,7 @@ export const MailAllowanceEntity = defineEntity({
   indexes: [{ name: 'mail_allowances_by_day', properties: ['day'] }],
 });
 
-/** When a form last mailed an address what it sends once in 24 hours: an autoresponse, or a notice. */
+/** When a form last emailed an address what it sends once in 24 hours: an autoresponse, or a notice. */
 export const AutoresponseEntity = defineEntity({
   name: 'Autoresponse',
   tableName: 'autoresponses',
@@ -36,8 +36,8 @@ export const AutoresponseEntity = defineEntity({
 export const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";
 
 /**
- * Counts a mail against all of these allowances, or against none if one of them is used up for today (UTC).
- * A mail that was counted today is not counted again.
+ * Counts an email against all of these allowances, or against none if one of them is used up for today (UTC).
+ * An email that was counted today is not counted again.
  *
  * Returns null if it may go, else the allowance that is used up and when the next day begins. Those of mailboxes
  * come first, so that two calls never wait for each other.
@@ -68,8 +68,8 @@ async function takeMailAllowance(
 }
 
 /**
- * Counts `countedAs` against one allowance, once a day (UTC). Returns null if it may go; else for how long the allowance
- * is used up, in milliseconds, and the caller ends the transaction.
+ * Counts `countedAs` against one allowance, once a day (UTC). Returns null if it may go; else for how long the
+ * allowance is used up, in milliseconds, and the caller ends the transaction.
  */
 export async function countAgainst(
   tx: Transaction,

@@ -4,7 +4,7 @@ import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import { id, text, time } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
-/** An address in a form's `delivery.to`, or that its owner has added; it gets mail only once it has confirmed. */
+/** An address in a form's `delivery.to`, or that its owner has added; it gets emails only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({
   name: 'MailRecipient',
   tableName: 'mail_recipients',
@@ -21,7 +21,7 @@ export const MailRecipientEntity = defineEntity({
   ],
 });
 
-/** Records that an address wants a form's mail, as it says by a link that only it was sent. Again is the same. */
+/** Records that an address wants a form's email, as it says by a link that only it was sent. Again is the same. */
 export async function confirmRecipient(
   db: Queries,
   { formId, address }: { formId: string; address: string },
@@ -90,7 +90,7 @@ export async function addRecipient(
 }
 
 /**
- * Removes a recipient that was added; to get mail again it has to confirm again. Where the definition names it, too,
+ * Removes a recipient that was added; to get emails again it has to confirm again. Where the definition names it, too,
  * it stays one of these.
  */
 export async function removeRecipient(
@@ -116,7 +116,7 @@ export async function removeAddedRecipients(db: Queries, formId: string, named: 
 /** `addedAs` is the address as the form's owner wrote it, who has added it. */
 export type ConfirmedRecipient = { formId: string; address: string; addedAs: string | null };
 
-/** An address that wants no more mail, of one form or of the whole service. */
+/** An address that wants no more emails, of one form or of the whole service. */
 export const MailStopEntity = defineEntity({
   name: 'MailStop',
   tableName: 'mail_stops',
@@ -128,14 +128,14 @@ export const MailStopEntity = defineEntity({
   },
 });
 
-/** In place of a form: all mails but those by which owners sign in. */
+/** In place of a form: all emails but those by which owners sign in. */
 const ALL = '';
 
 /** In place of a form: what nobody of a mailbox has asked for, to whichever of its addresses. */
 const UNASKED = 'unasked';
 
 /**
- * Stops mail to an address: a form's; or all of this service's but the links to sign in that owners ask for, and then
+ * Stops email to an address: a form's; or all of this service's but the links to sign in that owners ask for, and then
  * also what its mailbox has not asked for by any other address; or these links, too. Stopping again changes nothing;
  * returns whether it was new.
  */
@@ -162,7 +162,10 @@ export async function stopMail(
   return stopped.length > 0;
 }
 
-/** Takes back that an address wants no mail of a form, whether it stopped these mails alone or more. False if it had not. */
+/**
+ * Takes back that an address wants no email of a form, whether it stopped these emails alone or more. False if it had
+ * not.
+ */
 export async function startMail(
   db: Queries,
   { address, formId }: { address: string; formId: string },
@@ -176,7 +179,7 @@ export async function startMail(
   return (await db.write((em) => em.nativeDelete(MailStopEntity, where))) > 0;
 }
 
-/** How much of a form's mail, and of that beside it, an address has stopped; null if it gets that form's. */
+/** How much of a form's email, and of that beside it, an address has stopped; null if it gets that form's. */
 export async function findStoppedScope(
   db: Queries,
   { address, formId }: { address: string; formId: string },
@@ -188,7 +191,7 @@ export async function findStoppedScope(
   return stopped.has(formId) ? 'form' : null;
 }
 
-/** Whether an address has stopped a form's mail, or all mail. `unasked`: nobody has asked for the mail. */
+/** Whether an address has stopped a form's email, or all emails. `unasked`: nobody has asked for the email. */
 export async function isMailStopped(
   db: Queries,
   { address, formId, unasked = false }: { address: string; formId: string; unasked?: boolean },

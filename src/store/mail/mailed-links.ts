@@ -3,7 +3,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import { id, text, time, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
-/** A mailed link that works once. Without its row, a token that is signed as it should be is worth nothing. */
+/** An emailed link that works once. Without its row, a token that is signed as it should be is worth nothing. */
 export const MailedLinkEntity = defineEntity({
   name: 'MailedLink',
   tableName: 'mailed_links',
@@ -38,7 +38,7 @@ export const MailedLinkEntity = defineEntity({
 
 type MailedLink = InferEntity<typeof MailedLinkEntity>;
 
-/** Stores a link before it is mailed. */
+/** Stores a link before it is emailed. */
 export async function insertMailedLink(
   db: Queries,
   link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
@@ -47,7 +47,7 @@ export async function insertMailedLink(
   await db.write((em) => em.upsert(MailedLinkEntity, row, { onConflictAction: 'ignore' }));
 }
 
-/** What became of a link; null if it was never mailed, or was voided. */
+/** What became of a link; null if it was never emailed, or was voided. */
 export async function findMailedLink(
   db: Queries,
   tokenHash: string,
@@ -71,10 +71,13 @@ export async function voidMailedLinks(
   await db.write((em) => em.nativeDelete(MailedLinkEntity, { ...which, address: addressKey(address) }));
 }
 
-/** The purpose of the codes that respondents are mailed. Their rows' `tokenHash` is a random id: the code follows from it. */
+/**
+ * The purpose of the codes that respondents are emailed. Their rows' `tokenHash` is a random id: the code follows
+ * from it.
+ */
 export const RESPONDENT_CODE = 'respondent-code';
 
-/** Stores a code before it is mailed, and voids those that the browser has asked for before and not given. */
+/** Stores a code before it is emailed, and voids those that the browser has asked for before and not given. */
 export async function insertCode(
   tx: Transaction,
   { id: tokenHash, lifeMs, address, ...code }: CodePlace & { id: string; address: string; lifeMs: number },
@@ -88,7 +91,7 @@ export async function insertCode(
 }
 
 /**
- * Counts that a browser tries a code, and returns the id of the one that it was mailed last; null if that has expired,
+ * Counts that a browser tries a code, and returns the id of the one that it was emailed last; null if that has expired,
  * was given, or was tried `maxTries` times.
  */
 export async function tryCode(
@@ -116,7 +119,7 @@ export async function keepCode(
   );
 }
 
-/** The respondent who has given a code in a browser last, and whether another code was mailed that can be given. */
+/** The respondent who has given a code in a browser last, and whether another code was emailed that can be given. */
 export async function findRespondent(
   db: Queries,
   code: CodePlace,

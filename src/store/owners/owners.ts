@@ -13,7 +13,7 @@ import { type FormCounts, FormEntity, findAnyForm, withCounts } from '../forms/f
 
 /**
  * Notes who shall own the form once the address confirms, and says whether there is such a form. With `owner`, the
- * address of whoever offers it, only while it is still theirs.
+ * address of anyone who offers it, only while it is still theirs.
  */
 export async function proposeOwner(
   db: Queries,
@@ -179,7 +179,7 @@ export type OwnedForm = ReturnType<typeof owned.map> &
   FormCounts & {
     status: 'published' | 'archived';
     currentVersionId: string;
-    /** As it was given, for mails. */
+    /** As it was given, for emails. */
     ownerEmail: string;
     /** How many came after `readUpTo`, up to `MAX_UNREAD`. */
     unread: number;
@@ -209,7 +209,7 @@ export const OwnerSessionEntity = defineEntity({
 
 export type OwnerSession = InferEntity<typeof OwnerSessionEntity>;
 
-/** Written by versions before 2026-11-24-mailed-links: the links that had signed somebody in. */
+/** Written by versions before 2026-11-24-emailed-links: the links that had signed somebody in. */
 export const UsedSignInLinkEntity = defineEntity({
   name: 'UsedSignInLink',
   tableName: 'used_sign_in_links',

@@ -46,7 +46,10 @@ export async function keepFile(tx: Transaction, uploadId: string): Promise<boole
   return (await tx.write((em) => em.nativeDelete(RemovalEntity, planned))) > 0;
 }
 
-/** SQL that notes that the bytes of the uploads are to be removed that the same statement `removed`, by their column id. */
+/**
+ * SQL that notes that the bytes of the uploads are to be removed that the same statement `removed`, by their column
+ * id.
+ */
 export const noteFileRemovals = `
   insert into removals (id, kind, subject, due_at, attempts)
   select 'rmv_' || id, 'file', id, date_trunc('milliseconds', now()), 0 from removed on conflict do nothing`;

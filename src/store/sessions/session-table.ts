@@ -4,7 +4,7 @@ import type { SessionContext } from '../../domain/sessions/context.ts';
 import { id, type JsonObject, json, rowsOf, text, time, timeOf } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
 
-/** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
+/** A one-off fillable instance of a form. Its id is a secret: anyone who has it may fill the form. */
 export const SessionEntity = defineEntity({
   name: 'Session',
   tableName: 'sessions',
@@ -80,8 +80,8 @@ export const SessionEntity = defineEntity({
 export type StoredCallback = { url: string; origin: string; template?: JsonObject; keyId?: string };
 
 /**
- * `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. `keyId` is
- * the key that asked.
+ * `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. `keyId`
+ * is the key that asked.
  */
 export type StoredNotify = {
   email?: string;
@@ -92,7 +92,7 @@ export type StoredNotify = {
   eventIds: string[];
 };
 
-/** `codes` is how many were mailed. */
+/** `codes` is how many were emailed. */
 export type StoredRespondent = { email: string; codes: number };
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */

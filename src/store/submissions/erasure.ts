@@ -51,8 +51,9 @@ export async function eraseSubmissionsWith(
 }
 
 /**
- * Does the same with the sessions of a form, of which a text of the prefill, the partial answers, the metadata or the
- * context, the reason, whom it notifies or the idempotency key is the value. `after` and `last` are times and ids of them.
+ * Does the same with the sessions of a form where a text of the prefill, the partial answers, the metadata or the
+ * context, the reason, whom it notifies or the idempotency key is the value. `after` and `last` are times and ids of
+ * them.
  */
 export async function eraseSessionsWith(
   tx: Transaction,
@@ -77,7 +78,7 @@ export async function eraseSessionsWith(
 }
 
 /**
- * Does the same with the events of sessions that have ended, some of which are gone by now: their bodies hold what the
+ * Does the same with the events of sessions that have ended, and some are gone by now: their bodies hold what the
  * sessions held. `after` and `last` are ids of them.
  */
 export async function eraseEventsWith(

@@ -14,7 +14,7 @@ import type { Submission } from './submissions.ts';
  * statement and one commit, and returns the result of each row, in the order given. No two rows may be of the
  * same session or hold the same upload.
  *
- * What fits into `capacity` is leased to this process: each commit that makes deliveries, or events that mails
+ * What fits into `capacity` is leased to this process: each commit that makes deliveries, or events that emails
  * are to be made of, is reported to `onCommitted` with the claims.
  *
  * A row that fails for its own data fails alone: the group is split until the failing row is by itself.
@@ -204,7 +204,7 @@ const LIMITED_SLOT = 0;
 
 const statements = new Map<string, string>();
 
-/** The statement for rows of which some claim something, are of limited forms, or of forms made without a key. */
+/** The statement for rows where some claim something, are of limited forms, or of forms made without a key. */
 function statementFor(group: PreparedRow[], limits: boolean): string {
   const claims = group.some(({ row }) => claimsOf(row).length > 0);
   const keyless = group.some(({ row }) => row.keylessBytes !== undefined);
@@ -288,9 +288,9 @@ export type NewSubmission = Submission & {
   event: {
     id: string;
     type: string;
-    /** Has the JSON of the answers inside. Null if it is neither mailed nor sent, as of spam. */
+    /** Has the JSON of the answers inside. Null if it is neither emailed nor sent, as of spam. */
     body: { start: string; end: string } | null;
-    /** The version of the form by which it causes no mails, as long as that is the current one. */
+    /** The version of the form by which it causes no emails, as long as that is the current one. */
     skipMailsForVersion?: string | undefined;
   } | null;
   /** Of a session with a callback: the event that reports its end, and how the body of that begins. */
@@ -305,8 +305,8 @@ export type NewSubmission = Submission & {
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
 /**
- * What was committed: the claims of this process, and whether there are events that mails are to be made of,
- * and deliveries for whoever claims them.
+ * What was committed: the claims of this process, and whether there are events that emails are to be made of,
+ * and deliveries for anyone who claims them.
  */
 export type Commit = { claims: Claim[]; eventsWait: boolean; deliveriesWait: boolean };
 

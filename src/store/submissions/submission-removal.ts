@@ -61,7 +61,10 @@ export async function findExpiredSubmissions(db: Queries, limit: number): Promis
 
 export type ExpiredSubmissions = { ids: string[]; lateMs: number };
 
-/** Removes submissions as `removeSubmission` does, but those that somebody else removes now. Returns them by their forms. */
+/**
+ * Removes submissions as `removeSubmission` does, but those that somebody else removes now. Returns them by their
+ * forms.
+ */
 export async function removeFoundSubmissions(
   tx: Transaction,
   found: readonly string[],
@@ -119,7 +122,7 @@ export type RemovedOfForm = { formId: string; projectId: string; count: number }
 /** Removes submissions as `removeSubmission` does. */
 export async function removeRows(tx: Transaction, ids: string[], announcement: Announcement): Promise<void> {
   await announceRemoval(tx, ids, announcement);
-  // Locked, so that mails of them are either made by now or never.
+  // Locked, so that emails of them are either made by now or never.
   const events = await tx.select(
     'select id from events where submission_id = any($1) order by id for update',
     [ids],

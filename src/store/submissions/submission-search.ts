@@ -54,7 +54,10 @@ export async function searchSubmissions(
   return { ids, searchedTo: at };
 }
 
-/** The id of the submission that `offset` others come before, counted from `cursor` or the newest; null if there is none. */
+/**
+ * The id of the submission that `offset` others come before, counted from `cursor` or the newest; null if there is
+ * none.
+ */
 export async function findAtOffset(
   db: Queries,
   formId: string,
@@ -94,7 +97,10 @@ export async function countSubmissions(
   return count > MAX_ROWS ? undefined : count;
 }
 
-/** Of the rows found, those that fit. What has large answers was not looked at: `select` reads it, a few rows at a time. */
+/**
+ * Of the rows found, those that fit. What has large answers was not looked at: `select` reads it, a few rows at a
+ * time.
+ */
 async function fittingOf(
   found: readonly Row[],
   select: (ids: string[]) => Promise<Row[]>,

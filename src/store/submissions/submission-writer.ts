@@ -66,7 +66,7 @@ export function createSubmissionWriter(
     running = undefined;
   }
 
-  /** Begins to write what waits, if anything does. */
+  /** Begins to write what is pending, if anything does. */
   function storeNext(): Promise<() => void> | undefined {
     refuseLate();
     const group = takeGroup(queue);
@@ -227,7 +227,7 @@ export type SubmissionWriter = {
    *   itself is refused.
    */
   write(row: NewSubmission): Promise<WriteOutcome>;
-  /** What waits to be stored, being stored included, and the most that may. Bytes are UTF-16 units of JSON. */
+  /** What is pending to be stored, being stored included, and the most that may. Bytes are UTF-16 units of JSON. */
   waiting(): { rows: number; bytes: number; maxRows: number; maxBytes: number };
   /** Refuses further rows and waits until those that wait are stored. */
   close(): Promise<void>;

@@ -21,7 +21,9 @@ export const WebhookEntity = defineEntity({
   properties: {
     id: id().primary(),
     projectId: id(),
-    /** Null: the events of all forms of the project. `CALLBACKS`: one that stands for an origin that callbacks go to. */
+    /**
+     * Null: the events of all forms of the project. `CALLBACKS`: one that stands for an origin that callbacks go to.
+     */
     formId: id().strictNullable(),
     url: text(),
     events: p.array(),
@@ -215,7 +217,10 @@ export async function closeWebhooks(
   );
 }
 
-/** Lists webhooks, and origins of callbacks, that fail or were turned off for that, by their ids; or `id` alone, however it is. */
+/**
+ * Lists webhooks, and origins of callbacks, that fail or were turned off for that, by their ids; or `id` alone,
+ * however it is.
+ */
 export async function listFailingWebhooks(
   db: Queries,
   { limit, cursor = '', id }: PageRequest & { id?: string },
@@ -264,7 +269,7 @@ export type FailingWebhook = {
 };
 
 /**
- * Turns a webhook off for a reason in words; null if it was off already. What waits for it fails when
+ * Turns a webhook off for a reason in words; null if it was off already. Its pending deliveries fail when
  * its turn comes.
  */
 export async function turnOffWebhook(
@@ -305,8 +310,8 @@ export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<
 }
 
 /**
- * Removes up to `limit` rows that stand for origins of callbacks, made before a time, to which no delivery goes. Returns
- * how many.
+ * Removes up to `limit` rows that stand for origins of callbacks, made before a time, to which no delivery goes.
+ * Returns how many.
  */
 export async function purgeCallbackOrigins(db: Queries, before: Date, limit: number): Promise<number> {
   const removed = await deleteSome(db, 'webhooks', {

@@ -56,7 +56,7 @@ function countriesOf({ spoken }: Language): readonly Country[] {
   return made;
 }
 
-/** By language, of which we have few. */
+/** By language; we have few. */
 const countries = new Map<string, readonly Country[]>();
 
 /** What people call each part of an address, and browsers. */
