@@ -111,7 +111,7 @@ describe.each(protocols)('by %s', (protocol) => {
 
     for (const call of calls) {
       const { violations } = await expectFailure(call(), Reason.BAD_REQUEST);
-      expect(violations).toEqual(['status: custom']);
+      expect(violations).toEqual(['status: invalid_enum_value']);
     }
   });
 });

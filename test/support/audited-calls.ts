@@ -275,7 +275,7 @@ export const auditedCalls: Record<string, Example> = {
     const texts = { name: 'Another name', fields: [] };
     await owner.publishOwnedFormTexts({ formId, texts, expectedVersionId: form?.versionId ?? '' });
     const { versionId } = await owner.publishOwnedFormTexts({ formId, texts });
-    return byOwner('form.published', formId, versionId);
+    return byOwner('form.published', versionId, formId);
   },
   'OwnersService.deleteOwnedForm': async ({ owner, formId }) => {
     const { form } = await owner.getOwnedForm({ formId });

@@ -67,8 +67,8 @@ export const bugs: readonly Bug[] = [
       },
       {
         file: 'src/store/deliveries/delivery-inserts.ts',
-        find: '[eventIds, JSON.stringify(mails)],',
-        replace: '[taken.map((row) => row.id), JSON.stringify(mails)],',
+        find: '[eventIds, JSON.stringify(mails), since?.since ?? null],',
+        replace: '[taken.map((row) => row.id), JSON.stringify(mails), since?.since ?? null],',
       },
     ],
   },
@@ -102,8 +102,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/store/removal/removals.ts',
-        find: "date_trunc('milliseconds', now()) from removed on conflict do nothing`",
-        replace: "date_trunc('milliseconds', now()) from removed where false on conflict do nothing`",
+        find: "date_trunc('milliseconds', now()), 0 from removed on conflict do nothing`",
+        replace: "date_trunc('milliseconds', now()), 0 from removed where false on conflict do nothing`",
       },
     ],
   },
