@@ -211,7 +211,9 @@ const byMessage: Record<string, Record<string, Values>> = {
   CreateUploadRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },
   UploadFileRequest: { sessionId: (_world, { sessionIds }) => [undefined, ...sessionIds] },
   ReplayDeliveriesRequest: { formId: ({ formId }) => [undefined, formId] },
-  DeleteOwnedFormRequest: { name: () => ['Census'] },
+  PublishOwnedFormTextsRequest: { expectedVersionId: ({ versionId }) => [versionId] },
+  // It may have been given the other name before.
+  DeleteOwnedFormRequest: { name: () => ['Test', 'Census'] },
   EndOwnerSessionRequest: { sessionId: () => ['unknown'] },
 };
 

@@ -234,7 +234,8 @@ const observation = `select f.owner_email = address or f.pending_owner_email = a
       or exists (select from mail_recipients r where r.form_id = f.id and r.address = given.address) as mailed,
     v.definition->'settings'->'retentionDays' is not null as shortened,
     not exists (select from submissions where id = "submissionId")
-      or not exists (select from uploads where id = "uploadId") as gone,
+      or not exists (select from uploads where id = "uploadId")
+      or f.deleted_at is not null as gone,
     not exists (select from api_keys where id = "adminKeyId") as revoked,
     exists (select from api_keys k join api_keys maker on maker.id = k.created_by where maker.id = any("keyIds")
       and (coalesce(k.expires_at, 'infinity') > maker.expires_at or not '*' = any(maker.scopes)

@@ -50,6 +50,7 @@ export async function givenWorld(services: TestServices) {
   const adminKey = await givenKey(services.as(services.key), { scopes: ['*'], project: name });
   const admin = services.as(adminKey.secret);
   const formId = await givenOwnedForm(services, admin, owner, formKey);
+  const { form } = await createClient(FormsService, admin).getForm({ formId });
   const webhooks = createClient(WebhooksService, admin);
   const hook = {
     formId,
@@ -96,6 +97,7 @@ export async function givenWorld(services: TestServices) {
     owner,
     formId,
     formKey,
+    versionId: form?.currentVersionId ?? '',
     submissionId: submission?.id ?? '',
     uploadId,
     sessionId,
