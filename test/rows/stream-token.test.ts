@@ -45,6 +45,7 @@ describe.each(engines)('a stream token on %s', (engine) => {
     const elsewhere = await service.get(`${pathOf(other.id)}?token=${token}`, { key: null });
     const forged = await service.get(`${pathOf(formId)}?token=${token.slice(0, -2)}AA`, { key: null });
     const ofKey = await service.get(`${pathOf(formId)}?token=${service.key}x`, { key: null });
+    const noHeader = await service.get(`${pathOf(formId)}?token=%00`, { key: null });
     const all = await failureOf(byToken.watchSubmissions({})[Symbol.asyncIterator]().next());
     const list = await service.get(`/v1/forms/${formId}/submissions`, { key: token });
     const more = await service.post('/v1/streams/token', { form_id: formId }, { key: token });
@@ -52,7 +53,7 @@ describe.each(engines)('a stream token on %s', (engine) => {
     for (const refused of [elsewhere, forged])
       expect(deniedAs(refused)).toEqual([401, 'unauthorized', 'invalid_token']);
     expect(all.code).toBe(Code.Unauthenticated);
-    for (const refused of [ofKey, list, more])
+    for (const refused of [ofKey, noHeader, list, more])
       expect(deniedAs(refused)).toEqual([401, 'unauthorized', 'invalid_key']);
   });
 

@@ -67,7 +67,8 @@ export const streamRoutes: Route[] = tagged('Submissions', [
         .describe('As `cursor`, which it goes before: clients send it by themselves.'),
     },
     replyTypes: ['text/event-stream'],
-    credential: ({ query: { token } }) => (typeof token === 'string' ? token : undefined),
+    // Of a token nothing is encoded; of anything else, what no header can hold.
+    credential: ({ query: { token } }) => (typeof token === 'string' ? encodeURIComponent(token) : undefined),
     handle: sendStream,
   }),
   route('post', '/v1/streams/token', SubmissionsService.method.createStreamToken, {

@@ -1,9 +1,9 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { UpdateFormRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { failed, invalid } from '../../domain/errors/failure.ts';
+import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
-import { isKeyless } from '../../domain/ids.ts';
+import { isId, isKeyless } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { formKeyPattern, formLimits } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -59,6 +59,7 @@ export async function updateFormKey(
     { key: request.key, managedBy: request.managedBy ?? '' },
     { keyless: caller.keyId === undefined },
   );
+  if (!isId('form', formId)) throw notFound('form');
   const changed = await database.transaction(async (tx) => {
     await lockForm(tx, formId);
     const form = await changeableForm(tx, caller, formId);

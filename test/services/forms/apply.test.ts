@@ -250,6 +250,7 @@ describe.each(engines)('a form as a file has it, on %s', (engine) => {
     expect((await all.updateForm({ formId: id, key, managedBy: 'forms/' })).form?.managedBy).toBe('forms/');
     expect((await failureOf(all.updateForm({ formId: id, key: newKey() }))).reason).toBe('CONFLICT');
     expect((await failureOf(asDefault.updateForm({ formId: keyless.id, key }))).reason).toBe('CONFLICT');
+    expect((await failureOf(all.updateForm({ formId: 'a\0b', key }))).reason).toBe('NOT_FOUND');
     const another = all.createForm({ definition: definitionMessage(), key: taken });
     expect((await failureOf(another)).reason).toBe('CONFLICT');
   });
