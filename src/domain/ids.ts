@@ -10,7 +10,7 @@ export function newId(prefix: IdPrefix, now: number): string {
   return `${prefix}_${encodeTime(now)}${randomText(RANDOM_CHARS)}`;
 }
 
-/** A new session id. It is the credential of anyone who fills the form: 160 secure random bits, no time. */
+/** A new session id. It is the credential of the person who fills the form: 160 secure random bits, no time. */
 export function newSessionId(): string {
   return `sess_${randomText(SESSION_CHARS)}`;
 }

@@ -80,7 +80,7 @@ async function readMultipart(
   });
   parser.on('file', (name, stream, filename) => {
     open.add(stream);
-    // Anyone who reads the stream gets the error, too; without a listener it would end the process.
+    // The reader of the stream gets the error, too; without a listener it would end the process.
     stream.on('error', reject);
     files = files.then(async () => {
       const parts: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false });
@@ -104,7 +104,7 @@ async function readMultipart(
     await promise;
   } finally {
     body.unpipe(parser).destroy();
-    // Anyone who still reads a file would wait forever.
+    // A reader of a file would wait forever.
     for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
   }
 }

@@ -152,7 +152,7 @@ function guard(server: Server, admission: Admission, destroyAfterEnd: (socket: S
   server.on('connection', (socket: Socket) => {
     if (!admission.connection(socket)) return socket.destroy();
     destroyAfterEnd(socket);
-    // Anyone who reads it hears of its failure, if anybody does; nobody does once it was refused.
+    // Its reader hears of its failure, if there is one; a stream that was refused has none.
     socket.on('error', ignore);
     for (const listener of listeners) Reflect.apply(listener, server, [socket]);
   });

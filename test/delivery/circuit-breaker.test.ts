@@ -4,7 +4,8 @@ import { timeOf } from '../../src/store/database/columns.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { NO_CAPACITY, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
-import { findWebhook, listFailingWebhooks } from '../../src/store/webhooks/webhooks.ts';
+import { listFailingWebhooks } from '../../src/store/webhooks/failing-webhooks.ts';
+import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -233,7 +233,7 @@ const UNCONFIRMED_A_DAY = 20;
 /** To one mailbox, of owners who have confirmed, and as many for their devices. */
 const SIGN_INS_A_DAY = 10;
 
-/** Anyone who asked has gone. */
+/** The person who asked has gone. */
 const SIGN_IN_WAIT_MS = HOUR_MS;
 
 /** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */

@@ -105,7 +105,7 @@ function rowsOf(
   });
 }
 
-/** Anyone who has not confirmed may never have asked for the email. */
+/** An address that has not confirmed may never have asked for the email. */
 function safeWords(reader: Reader): (text: string) => string {
   return reader === 'unconfirmed' ? withBrokenLinks : (text) => text;
 }

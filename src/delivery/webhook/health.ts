@@ -6,7 +6,11 @@ import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
 import { postponeDeliveries, resumeDeliveries } from '../../store/deliveries/pending-deliveries.ts';
 import { listOwners } from '../../store/owners/owners.ts';
-import { listFailingWebhooks, type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
+import {
+  listFailingWebhooks,
+  type TurnedOffWebhook,
+  turnOffWebhook,
+} from '../../store/webhooks/failing-webhooks.ts';
 import type { QueuedMail } from '../mail/compose.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';

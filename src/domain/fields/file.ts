@@ -48,7 +48,7 @@ export const fileAttributes = {
 /**
  * `{upload_id}`, or a list of them where the field takes several files.
  *
- * Whether the uploads exist and fit the field is for anyone who resolves them.
+ * Whether the uploads exist and fit the field is checked where they are resolved.
  */
 export const file: FieldTypeRules<FileField> = {
   attributes: fileAttributes,

@@ -32,7 +32,7 @@ export const signature: FieldTypeRules<SignatureField> = {
   sample: (field) => (takesWay(field, 'typed') ? { text: 'Ada Lovelace' } : undefined),
   inWords: (answer) => typedText(answer) ?? filenameOf(answer),
   readInput: (values, field, part) => {
-    // Anyone who types after a drawing was kept, without a script that would remove it, means the text.
+    // A person who types after a drawing was kept, without a script that would remove it, means the text.
     const text = takesWay(field, 'typed') ? readText(part(TEXT)).trim() : '';
     const id = values.findLast((value) => value !== '');
     if (text !== '') return { text };

@@ -154,7 +154,7 @@ const firstButton = new Html(
   '<button class="sr" name="_go" value="next" tabindex="-1" aria-hidden="true"></button>',
 );
 
-/** Tells anyone who opens the page that somebody's answers are in it, and offers a page without them. */
+/** Tells the person who opens the page that somebody's answers are in it, and offers a page without them. */
 function kept({ language: { words, tag }, sessionId }: FormView, since: Date): Html {
   const [before, after] = words.keptSince.split('{time}');
   return html`<form class="notice kept" method="post"><p class="plain" role="status">${before}<time datetime="${since.toISOString()}">${momentInWords(since, tag)}</time>${after}</p>
@@ -264,7 +264,7 @@ export type FormView = {
   moved?: { fieldId: string; to: number; by: -1 | 1 } | undefined;
   /** The first of the fields that the answers just given made visible. */
   revealed?: Field | undefined;
-  /** Since when the answers are kept that anyone who opens the page did not give just now. */
+  /** Since when the answers are kept that the person who opens the page did not give just now. */
   keptSince?: Date | undefined;
   /** Whether this device is to remember the answers. */
   remembers?: boolean;

@@ -91,7 +91,7 @@ async function receive(
   if (timeout.error !== undefined) throw timeout.error;
   const call = { ...received, method, spoken, encoding };
   const { bytes, json } = query ? await messageIn(query, call) : await receiveMessage(call);
-  // A time-out of nothing is over by now, and anyone who has gone meanwhile waits for nothing.
+  // A time-out of nothing is over by now, and a caller who has gone meanwhile waits for nothing.
   caller.signal.throwIfAborted();
   try {
     return json === undefined

@@ -21,7 +21,7 @@ import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { projectNames } from '../../store/projects/projects.ts';
-import { listFailingWebhooks } from '../../store/webhooks/webhooks.ts';
+import { listFailingWebhooks } from '../../store/webhooks/failing-webhooks.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';

@@ -18,7 +18,7 @@ import { type AdminContext, refusal } from './context.ts';
 import { adminSnapshots, snapshotFolder } from './snapshot.ts';
 
 /**
- * Answers admin commands on a Unix socket in `dataDir`, which only the user of this process may open: anyone who has
+ * Answers admin commands on a Unix socket in `dataDir`, which only the user of this process may open: the process that has
  * the embedded database open is the only one who can change it. A socket that a killed process left is replaced,
  * so the lock on the folder must be held.
  *

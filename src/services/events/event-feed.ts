@@ -213,7 +213,7 @@ const PAUSE_FACTOR = 9;
 /** Each notification costs a commit. */
 const NOTIFY_EVERY_MS = 50;
 
-/** Anyone who has waited often waits again. */
+/** A caller who has waited often waits again. */
 const IDLE_MS = 10_000;
 
 const PAGE = 1_000;

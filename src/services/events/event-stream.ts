@@ -10,7 +10,7 @@ import { badParameter } from '../request-values.ts';
 import { type EventFeed, settledId } from './event-feed.ts';
 
 /**
- * Streams events for anyone who calls, as `load` makes them: first a message without an item, then one for each
+ * Streams events to a caller, as `load` makes them: first a message without an item, then one for each
  * event, and one without an item when nothing came for some time. Each says where to go on after it.
  *
  * An event is read when the one before has been taken. Ends when the service stops; fails once the caller's key is

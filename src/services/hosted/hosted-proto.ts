@@ -30,7 +30,7 @@ import type { HostedVisit } from './resolve-visit.ts';
  * are those of the version that the session began with; how it behaves is set by the form's current one.
  *
  * What accepts no more answers shows none, and fields only where the page was `posted`, to name what was typed.
- * Anyone who posts after a submission learns nothing of it, so that it shows none.
+ * A person who posts after a submission learns nothing of it, so that it shows none.
  */
 export async function visitToMessage(
   context: ServiceContext,
@@ -156,7 +156,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
   };
 }
 
-/** Anyone who has submitted, where they are sent, and what was not followed. */
+/** The person who has submitted, where they are sent, and what was not followed. */
 type Reader = {
   redirectUrl: string;
   returnUrl?: string | null;

@@ -150,7 +150,7 @@ const statesOfForms: Record<Availability, HostedState> = {
 
 /**
  * What the page's address fills in, of fields that anybody may answer. What names no such field or does not fit is
- * left out: anyone who made the link erred, and the person who follows it can't mend it.
+ * left out: the maker of the link erred, and the person who follows it can't mend it.
  */
 async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): Promise<Answers> {
   const read = readInputs(settableByAddress(version.definition), inputs);

@@ -86,7 +86,7 @@ export async function insertTestDelivery(
 }
 
 /**
- * Attempts that the log kept with the delivery become rows, since further ones follow. Anyone who replays means the
+ * Attempts that the log kept with the delivery become rows, since further ones follow. A caller who replays means the
  * receiver to be called: its circuit breaker is closed.
  */
 function replayOf(ids: string): string {

@@ -13,7 +13,7 @@ import { type FormCounts, FormEntity, findAnyForm, withCounts } from '../forms/f
 
 /**
  * Notes who shall own the form once the address confirms, and says whether there is such a form. With `owner`, the
- * address of anyone who offers it, only while it is still theirs.
+ * address of the owner who offers it, only while it is still theirs.
  */
 export async function proposeOwner(
   db: Queries,

@@ -306,7 +306,7 @@ export type NewSubmission = Submission & {
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
 /**
  * What was committed: the claims of this process, and whether there are events that emails are to be made of,
- * and deliveries for anyone who claims them.
+ * and deliveries for the process that claims them.
  */
 export type Commit = { claims: Claim[]; eventsWait: boolean; deliveriesWait: boolean };
 
