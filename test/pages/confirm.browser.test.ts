@@ -56,7 +56,7 @@ describe.skipIf(noBrowser)('the link that confirms an owner', { timeout: 60_000 
 
     expect(page.url()).toBe(atPublicAddress(`/owner/forms/${draft.id}#done`));
     expect(await page.textContent('.done')).toBe('Your address is confirmed, and you’re signed in.');
-    expect(await page.locator('.done:focus').count()).toBe(1);
+    await page.locator('.done:focus').waitFor();
     expect(await page.textContent('nav.owner')).toContain(address);
     if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
     await page.click('tbody a');

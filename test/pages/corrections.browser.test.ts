@@ -104,7 +104,7 @@ describe.skipIf(noBrowser)('a person who answers', { timeout: 60_000 }, () => {
     await page.click('button[value=forward]');
     await page.waitForSelector('text=Where you live');
     const second = await headings();
-    expect(await page.locator('h1:focus').textContent()).toBe('Where you live');
+    expect(await page.textContent('h1:focus')).toBe('Where you live');
     expect(await browser.audit(page)).toEqual([]);
     await page.click('button[value=forward]');
     await page.waitForSelector('.review');

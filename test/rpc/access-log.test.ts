@@ -212,6 +212,8 @@ describe('settings of the log', () => {
     const session = `http://127.0.0.1:${port}/v1/sessions/sess_secret`;
     await fetch(session, { headers: { 'x-request-id': 'pretty-1' } });
     await fetch(`http://127.0.0.1:${port}/nowhere/secret`);
+    // Lines are written after their answers; that of a terminal would follow the echo of Ctrl+C.
+    await readable.wrote('(no route)');
 
     const { code, output, errors } = await readable.stop('SIGINT');
     const said = stripVTControlCharacters(output + errors).replaceAll('\r', '');

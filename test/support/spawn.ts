@@ -29,15 +29,20 @@ export function spawnService(
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, output, errors }));
+  async function wrote(text: string) {
+    const early = ended.then((end) => {
+      throw new Error(`The service ended (${end.code ?? end.signal}) before it wrote ${text}: ${end.errors}`);
+    });
+    while (!`${output}${errors}`.includes(text))
+      await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), early]);
+    early.catch(() => undefined);
+  }
   return {
     child,
     ended,
+    wrote,
     async started() {
-      const early = ended.then((end) => {
-        throw new Error(`The service ended (${end.code ?? end.signal}) before it served: ${end.errors}`);
-      });
-      while (!output.includes('Database')) await Promise.race([once(child.stdout, 'data'), early]);
-      early.catch(() => undefined);
+      await wrote('Database');
       return { output, firstKey: /hfs_\w+/.exec(output)?.[0] };
     },
     async stop(signal = 'SIGTERM') {
@@ -91,6 +96,8 @@ export type SpawnedService = AsyncDisposable & {
   child: ChildProcess;
   /** How it ended, with all it wrote. */
   ended: Promise<Ended>;
+  /** Resolves once its output or its errors have this text; rejects if it ends before. */
+  wrote(text: string): Promise<void>;
   /** Resolves once it serves, with what it printed; rejects if it ends before. */
   started(): Promise<{ output: string; firstKey: string | undefined }>;
   stop(signal?: NodeJS.Signals): Promise<Ended>;
