@@ -31,6 +31,7 @@ export async function startBrowser(service: Pick<TestService, 'url'>): Promise<T
         console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
       const page = await context.newPage();
       page.setDefaultTimeout(30_000);
+      awaitLoads(page);
       page.on('pageerror', (error) => problems.push(String(error)));
       page.on('dialog', (dialog) => {
         problems.push(`Dialog: ${dialog.message()}`);
@@ -60,6 +61,20 @@ export async function startBrowser(service: Pick<TestService, 'url'>): Promise<T
       );
     },
     [Symbol.asyncDispose]: closeAll,
+  };
+}
+
+/**
+ * Lets a click that leads to another page last until that is loaded. By itself it ends as soon as the first bytes are
+ * there: then texts can be cut off, styles be missing, and scripts not have run.
+ */
+function awaitLoads(page: Page): void {
+  // Clicks of the page and of locators all go through it.
+  const frame = page.mainFrame();
+  const click = frame.click.bind(frame);
+  frame.click = async (...given) => {
+    await click(...given);
+    await frame.waitForLoadState();
   };
 }
 
@@ -119,7 +134,7 @@ export async function answersOf(service: TestService, { id }: { id: string }) {
 export type TestBrowser = AsyncDisposable & {
   /** Errors of scripts, console errors, dialogs and what a policy has blocked, on any page. */
   problems: string[];
-  /** Opens a page in a browser context of its own. */
+  /** Opens a page in a browser context of its own. Its clicks wait for what they load. */
   open: (path: string, options?: BrowserContextOptions) => Promise<Page>;
   /** Closes all pages, and fails the test if there were problems on any. */
   expectNoProblems: () => Promise<void>;
