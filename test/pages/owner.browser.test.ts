@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const;
 
-describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the owner’s pages', () => {
   let service: TestService;
   let browser: TestBrowser;
   let mailServer: Awaited<ReturnType<typeof startMailServer>>;
@@ -23,7 +23,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     mailServer = await startMailServer();
     service = await startService({ env: { SMTP_URL: mailServer.url } });
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
@@ -493,15 +493,12 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
 
   it('go on, after signing in, to the answer that a mail has led to', async () => {
     const { address, ids } = await givenForm();
-    await until(() =>
-      mailServer.mails.some(
-        ({ recipients, text }) => recipients.includes(address) && text?.includes('/owner/submissions/'),
+    const mail = await until(() =>
+      mailServer.mails.find(
+        ({ recipients, text }) => recipients.includes(address) && text?.includes(ids[0] ?? ''),
       ),
     );
-    const mail = mailServer.mails.find(
-      ({ recipients, text }) => recipients.includes(address) && text?.includes(ids[0] ?? ''),
-    );
-    const [link = ''] = /http\S+\/owner\/submissions\/\S+/.exec(mail?.text ?? '') ?? [];
+    const [link = ''] = /http\S+\/owner\/submissions\/\S+/.exec(mail.text ?? '') ?? [];
 
     const page = await browser.open(link);
     expect(await page.textContent('h1')).toBe('Sign in to your forms');
@@ -514,7 +511,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
   });
 });
 
-describe('the owner’s routes', { timeout: 60_000 }, () => {
+describe('the owner’s routes', () => {
   let service: TestService;
 
   beforeAll(async () => {

@@ -9,7 +9,7 @@ import { everyType } from './every-type.ts';
 /** Bytes of script that a page loads, before compression. */
 const MOST = 40_000;
 
-describe.skipIf(noBrowser)('the script of a page', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the script of a page', () => {
   let service: TestService;
   let browser: TestBrowser;
   let page: Page;
@@ -18,7 +18,7 @@ describe.skipIf(noBrowser)('the script of a page', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
@@ -54,7 +54,7 @@ describe.skipIf(noBrowser)('the script of a page', { timeout: 60_000 }, () => {
     const { id } = await givenSession(service, { fields: [{ id: 'name', type: 'signature' }] });
 
     await load(`/f/${id}`);
-    await page.waitForSelector('canvas');
+    await page.waitForSelector('canvas[width]');
 
     expect(scripts.map(({ path }) => path.replace(/^.assets.[0-9a-f]+/, ''))).toEqual([
       '/page.js',
