@@ -52,7 +52,7 @@ describe.each(engines)('a batch on %s', (engine) => {
     expect(await database.select('select id from events where fanned_out_at is null')).toEqual([]);
   });
 
-  it('of mails is bounded by its bytes', { timeout: 60_000 }, async () => {
+  it('of mails is bounded by its bytes', async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database);
     const long = 'x'.repeat(200_000);

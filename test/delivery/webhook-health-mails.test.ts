@@ -170,10 +170,11 @@ async function settled(database: Database): Promise<true> {
   });
 }
 
-/** Oldest first. */
+/** Oldest first, without those that are still being written under another name. */
 function mailsIn({ options }: { options: { settings: { mailDir: string } } }): string[] {
   const { mailDir } = options.settings;
   return readdirSync(mailDir)
+    .filter((name) => name.endsWith('.eml'))
     .sort()
     .map((name) => readFileSync(join(mailDir, name), 'utf8').replaceAll('=\r\n', ''));
 }
