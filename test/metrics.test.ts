@@ -82,11 +82,10 @@ describe.each(engines)('metrics on %s', (engine) => {
 
     const metrics = await until(async () => {
       const text = await scrape();
-      return metricIn(text, 'forms_webhooks_turned_off_total', { cause: 'gone' }) === 1 && text;
+      const off = metricIn(text, 'forms_webhooks_turned_off_total', { cause: 'gone' });
+      const mails = metricIn(text, 'forms_mails_total', { kind: 'confirmation', outcome: 'delivered' });
+      return off === 1 && (mails ?? 0) > 0 && text;
     });
-    expect(
-      metricIn(metrics, 'forms_mails_total', { kind: 'confirmation', outcome: 'delivered' }),
-    ).toBeGreaterThan(0);
     expect(
       metricIn(metrics, 'forms_delivery_attempt_duration_seconds_count', { channel: 'webhook' }),
     ).toBeGreaterThanOrEqual(3);
@@ -97,6 +96,8 @@ describe.each(engines)('metrics on %s', (engine) => {
   });
 
   it('tell how much of each budget is used, what waits, and what runs', async () => {
+    // Connections of earlier calls are closed when they were idle for seconds.
+    await service.get('/health');
     const metrics = await scrape();
 
     expect(metricIn(metrics, 'forms_build_info', { database: engine, node: process.version })).toBe(1);

@@ -31,7 +31,7 @@ describe('two processes on one database', () => {
       });
     [here, there] = await Promise.all([start('here'), start('there')]);
     formId = await givenForm(there);
-  }, 60_000);
+  });
   afterAll(() => owned.disposeAsync());
 
   it('end the waits and feed the streams of each other within a second', async () => {

@@ -61,7 +61,7 @@ describe('a backup of the embedded database', () => {
     expect(before.length).toBeGreaterThan(100);
     expect(before.filter((id) => !kept.has(id))).toEqual([]);
     expect(await client.read(upload)).toBe('kept');
-  }, 60_000);
+  });
 
   it('has nothing of what was erased before, and neither has the folder after admin vacuum --full', async () => {
     await using installation = await givenInstallation('pglite');
@@ -97,7 +97,7 @@ describe('a backup of the embedded database', () => {
     expect(filesWith(unpacked, 'erased-before-a-backup')).toEqual([]);
     expect(filesWith(unpacked, 'staysstays')).not.toEqual([]);
     expect(await client.listIds(form)).toHaveLength(1);
-  }, 60_000);
+  });
 
   it('of a service that is stopped is restored into an empty folder alone, and whole or not at all', async () => {
     await using installation = await givenInstallation('pglite');

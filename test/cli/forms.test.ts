@@ -363,7 +363,7 @@ describe('the workflows of the documents', () => {
     expect(planned).toContain('+ contact: create');
     expect(applied).toContain('contact: created');
     expect(again).toBe('0 of 1 forms change.\n');
-  }, 60_000);
+  });
 });
 
 /** A variable of the environment, as files name it. */

@@ -87,7 +87,7 @@ it('types that can not be written are refused, and none are', async () => {
   );
   expect(await refused('con-tact', '--all', '--lang', 'ts', ...out)).toContain('either FORM');
   expect(await refused('con-tact', '--lang', 'ts')).toContain('--out is missing');
-}, 60_000);
+});
 
 /** What the command line says, and how it ends. */
 async function cli(service: TestService, ...args: string[]): Promise<{ code: number; text: string }> {

@@ -13,7 +13,7 @@ describe('what is said of a confirmation', () => {
   beforeAll(async () => {
     mailServer = await startMailServer();
     service = await startService({ env: { SMTP_URL: mailServer.url } });
-  }, 60_000);
+  });
   afterAll(async () => {
     await service?.[Symbol.asyncDispose]();
     await mailServer?.[Symbol.asyncDispose]();

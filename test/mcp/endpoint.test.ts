@@ -12,7 +12,7 @@ describe('/mcp', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ env: { RPC_ALLOWED_ORIGINS: 'https://admin.example.com' } });
-  }, 60_000);
+  });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
   /** BASE_URL of a service in tests. */

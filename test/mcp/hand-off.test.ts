@@ -24,7 +24,7 @@ describe.each(engines)('ask_person on %s', (engine) => {
   beforeAll(async () => {
     service = await startService({ engine });
     formId = (await service.givenPublishedForm({ fields })).id;
-  }, 60_000);
+  });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
   const submit = (id: string) => service.post(`/v1/sessions/${id}/submit`, { answers: { consent: true } });

@@ -23,7 +23,7 @@ describe.each(engines)('access tokens at /mcp on %s', (engine) => {
     issuer = await startIssuer();
     service = await startService({ engine, env: { OAUTH_ISSUER: issuer.url } });
     audience = `${baseUrl(service)}/mcp`;
-  }, 60_000);
+  });
   afterAll(async () => {
     await service?.[Symbol.asyncDispose]();
     await issuer?.[Symbol.asyncDispose]();

@@ -23,7 +23,7 @@ describe.each(engines)('the MCP server on %s', (engine) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ engine });
-  }, 60_000);
+  });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
   it.each(eras)('makes, publishes and changes a form and reads its submissions (%s)', async (mode) => {

@@ -26,7 +26,7 @@ const definition = {
 
 const phone = { ...devices['iPhone SE'], viewport: { width: 320, height: 640 } };
 
-describe.skipIf(noBrowser)('an agent and a person', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('an agent and a person', () => {
   it.each([
     ['one process with the embedded database', startOne],
     ['two processes on PostgreSQL', startTwo],

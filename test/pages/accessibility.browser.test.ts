@@ -7,7 +7,7 @@ import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { everyType } from './every-type.ts';
 
-describe.skipIf(noBrowser)('the pages have no accessibility problem,', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the pages have no accessibility problem,', () => {
   let service: TestService;
   let browser: TestBrowser;
   let page: Page;
@@ -16,7 +16,7 @@ describe.skipIf(noBrowser)('the pages have no accessibility problem,', { timeout
   beforeAll(async () => {
     service = await startService({ now: () => Date.now() + clockAheadMs });
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
@@ -33,7 +33,7 @@ describe.skipIf(noBrowser)('the pages have no accessibility problem,', { timeout
     beforeAll(async () => {
       page = await browser.open('/health', options);
       await page.context().setExtraHTTPHeaders({ 'accept-language': settings.locale });
-    }, 60_000);
+    });
     afterAll(() => browser.expectNoProblems());
 
     it('a form of every type of field, its errors, its ending, and once it is submitted', async () => {

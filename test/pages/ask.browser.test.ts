@@ -17,14 +17,14 @@ const context = {
   ],
 };
 
-describe.skipIf(noBrowser)('the page of a question', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the page of a question', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

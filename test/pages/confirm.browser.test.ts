@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 
 const noScript = { javaScriptEnabled: false };
 
-describe.skipIf(noBrowser)('the link that confirms an owner', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the link that confirms an owner', () => {
   let service: TestService;
   let browser: TestBrowser;
   let mailServer: Awaited<ReturnType<typeof startMailServer>>;
@@ -18,7 +18,7 @@ describe.skipIf(noBrowser)('the link that confirms an owner', { timeout: 60_000 
     mailServer = await startMailServer();
     service = await startService({ env: { SMTP_URL: mailServer.url } });
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

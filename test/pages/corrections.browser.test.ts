@@ -12,14 +12,14 @@ const ways = [
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
-}, 60_000);
+});
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-describe.skipIf(noBrowser)('a person who answers', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a person who answers', () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   it('reads how many characters are left, or too many', async () => {

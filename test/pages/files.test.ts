@@ -16,7 +16,7 @@ describe('a signed link to a file', () => {
   beforeAll(async () => {
     const env = { SECRET_KEY_PREVIOUS: 'cd'.repeat(32), LOG_LEVEL: 'info' };
     service = await startService({ env });
-  }, 60_000);
+  });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
   /** An answer with a file, to a form of an owner of its own. */

@@ -15,7 +15,7 @@ const documents = readdirSync(join(import.meta.dirname, '../../docs'))
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the guides', () => {

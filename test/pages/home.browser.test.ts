@@ -9,7 +9,7 @@ import { startService, type TestService } from '../support/server.ts';
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the command that makes a first form', () => {
@@ -32,7 +32,7 @@ describe('the command that makes a first form', () => {
   });
 });
 
-describe.skipIf(noBrowser)('the first page and the API reference', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the first page and the API reference', () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startBrowser(service);

@@ -40,14 +40,14 @@ const definition = {
   },
 };
 
-describe('a form in several languages', { timeout: 60_000 }, () => {
+describe('a form in several languages', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     if (!noBrowser) browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

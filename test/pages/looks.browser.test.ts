@@ -3,13 +3,13 @@ import { startBrowser, startSite, type TestBrowser } from '../support/browser.ts
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 
-describe.skipIf(noBrowser)('the looks of a form', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the looks of a form', () => {
   let service: TestService;
   let browser: TestBrowser;
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterEach(() => browser?.expectNoProblems());
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();

@@ -9,7 +9,7 @@ import { startService, type TestService } from '../support/server.ts';
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 /** Posts a text as the page `/new` does. */

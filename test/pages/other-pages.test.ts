@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 let service: TestService;
 beforeAll(async () => {
   service = await startService();
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the activation page', () => {

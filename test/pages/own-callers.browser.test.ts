@@ -3,13 +3,13 @@ import { startBrowser, startSite, type TestBrowser } from '../support/browser.ts
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 
-describe.skipIf(noBrowser)('a service without keys', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a service without keys', () => {
   let service: TestService;
   let browser: TestBrowser;
   beforeAll(async () => {
     service = await startService({ env: { REQUIRE_API_KEY: 'false' } });
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

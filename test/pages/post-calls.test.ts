@@ -49,7 +49,7 @@ beforeAll(async () => {
   };
   server = createServer(express().use(createHostedPages(options)));
   await once(server.listen(0, '127.0.0.1'), 'listening');
-}, 60_000);
+});
 beforeEach(() => {
   calls = [];
 });

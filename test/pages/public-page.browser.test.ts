@@ -9,13 +9,13 @@ const withAndWithoutScript = [
   ['without script', { javaScriptEnabled: false }],
 ] as const;
 
-describe.skipIf(noBrowser)('a form’s own page', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a form’s own page', () => {
   let service: TestService;
   let browser: TestBrowser;
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

@@ -6,14 +6,14 @@ import { givenOwnerSession } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { everyType } from './every-type.ts';
 
-describe.skipIf(noBrowser)('the pages', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the pages', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

@@ -28,14 +28,14 @@ const fields = [
 ];
 const settings = { locale: 'de', theme: { accentColor: '#aa0044' } };
 
-describe('a refused post of a site’s own form', { timeout: 60_000 }, () => {
+describe('a refused post of a site’s own form', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     if (!noBrowser) browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

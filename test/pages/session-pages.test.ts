@@ -8,7 +8,7 @@ let service: TestService;
 let ahead = 0;
 beforeAll(async () => {
   service = await startService({ now: () => Date.now() + ahead });
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the page of a session', () => {

@@ -14,7 +14,7 @@ let own: string;
 beforeAll(async () => {
   service = await startService();
   own = service.url.replace('localhost', '127.0.0.1');
-}, 60_000);
+});
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('how to share a form', () => {
@@ -73,7 +73,7 @@ describe('how to share a form', () => {
   });
 });
 
-describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the page after an activation', () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startBrowser(service);

@@ -11,14 +11,14 @@ const fields = [
   { id: 'note', type: 'text', page: 2, required: true },
 ];
 
-describe.skipIf(noBrowser)('a signature on the page', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a signature on the page', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

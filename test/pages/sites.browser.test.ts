@@ -5,14 +5,14 @@ import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
-describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('somebody else’s site', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

@@ -3,14 +3,14 @@ import { answersOf, givenSession, startBrowser, type TestBrowser } from '../supp
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 
-describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('while a person types', () => {
   let service: TestService;
   let browser: TestBrowser;
 
   beforeAll(async () => {
     service = await startService();
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

@@ -22,7 +22,7 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     mailServer = await startMailServer();
     service = await startService({ env: { SMTP_URL: mailServer.url } });
     browser = await startBrowser(service);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

@@ -23,7 +23,7 @@ describe.each(engines)('a question of one call on %s', (engine) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ engine });
-  }, 60_000);
+  });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
   const ask = (body: object) => service.post('/v1/sessions', body);

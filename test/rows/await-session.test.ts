@@ -60,11 +60,12 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
   });
 
   it('goes on waiting when the session is extended', async () => {
-    const id = await givenSession({ expires_in: 3 });
+    const seconds = 6;
+    const id = await givenSession({ expires_in: seconds });
     const waiting = service.get(`/v1/sessions/${id}?wait=60`);
     await untilTakenUp(id);
     const { json } = await service.patch(`/v1/sessions/${id}`, { expires_in: 600 });
-    await until(() => Date.now() > Date.parse(json.session.created_at) + 3_200);
+    await until(() => Date.now() > Date.parse(json.session.created_at) + seconds * 1_000 + 200);
 
     await service.post(`/v1/sessions/${id}/submit`, { answers });
 

@@ -28,7 +28,7 @@ describe.each(engines)('respondents on %s', (engine) => {
       engine,
       env: { SMTP_URL: mails.url, REQUIRE_API_KEY: 'false', TRUST_PROXY: '127.0.0.0/8' },
     });
-  }, 60_000);
+  });
   afterAll(async () => {
     await service?.[Symbol.asyncDispose]();
     await mails?.[Symbol.asyncDispose]();

@@ -6,7 +6,7 @@ import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { bundleWebClient } from '../support/web-client.ts';
 
-describe.skipIf(noBrowser)('a page of another origin', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a page of another origin', () => {
   let service: TestService;
   let browser: TestBrowser;
   let site: Site;
@@ -21,7 +21,7 @@ describe.skipIf(noBrowser)('a page of another origin', { timeout: 60_000 }, () =
     browser = await startBrowser(service);
     page = await browser.open(site.origin);
     formId = (await service.givenPublishedForm()).id;
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();

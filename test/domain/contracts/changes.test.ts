@@ -73,7 +73,7 @@ describe('changes between two versions of a form', () => {
     );
     expect(namesOf(broken)).toEqual(namesOf(ofTypes));
     expect(broken.size).toBeGreaterThan(10);
-  }, 60_000);
+  });
 
   it.each(corpus)('let the former message read new answers if they say so: $name', (one) => {
     const former = givenDefinition(one.former);

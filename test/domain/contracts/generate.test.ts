@@ -144,7 +144,7 @@ it('writes a type for TypeScript that takes answers of every type', () => {
   const { status, stdout } = spawnSync('npx', args, { encoding: 'utf8' });
 
   expect(`${status} ${stdout}`).toBe('0 ');
-}, 60_000);
+});
 
 describe.skipIf(noProtoc)('what is generated of fields of every type', () => {
   it.each([

@@ -228,6 +228,9 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
     await using service = await startService({ engine, env: { WEBHOOK_RETRY_SCHEDULE: '0,3600' } });
     await using dead = await startReceiver((_, response) => response.writeHead(500).end());
     await using receiver = await startReceiver();
+    // Made before, since an origin is left alone for seconds only.
+    const held = await givenSession(service, { callback: { url: `${dead.url}/held` } });
+    const other = await givenSession(service, { callback: { url: receiver.url } });
     for (let n = 0; n < 5; n += 1) {
       const { id } = await givenSession(service, { callback: { url: `${dead.url}/${n}` } });
       await service.post(`/v1/sessions/${id}/cancel`);
@@ -238,8 +241,6 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
       return open.length === 1;
     });
 
-    const held = await givenSession(service, { callback: { url: `${dead.url}/held` } });
-    const other = await givenSession(service, { callback: { url: receiver.url } });
     await service.post(`/v1/sessions/${held.id}/cancel`);
     await service.post(`/v1/sessions/${other.id}/cancel`);
     await receiver.expectRequests(1);

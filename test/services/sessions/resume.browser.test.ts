@@ -24,7 +24,7 @@ const questions = [{ id: 'yes', label, type: 'boolean', required: true }];
 /** What each asker learns, however it asks. */
 const learned = { outcome: 'submitted', answers: { yes: true } };
 
-describe.skipIf(noBrowser)('who asks a person', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('who asks a person', () => {
   const opened = new AsyncDisposableStack();
   let service: TestService;
   let mails: Awaited<ReturnType<typeof startMailServer>>;

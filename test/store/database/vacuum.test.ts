@@ -18,7 +18,7 @@ describe('the embedded database', () => {
   beforeAll(async () => {
     await givenEmbeddedDatabase(place);
     database = await openDatabase({ dataDir: place, log });
-  }, 60_000);
+  });
   afterAll(async () => {
     await database.close();
     folder[Symbol.dispose]();
