@@ -54,7 +54,7 @@ describe.each(['grpcUrl', 'url'] as const)('a connection over HTTP/2 to the port
 
   it('that is silent but answers pings keeps its call, longer than any time-out', async () => {
     const called = Promise.withResolvers<() => void>();
-    const pongMs = 1_000;
+    const pongMs = 2_000;
     await using listeners = await startListeners({
       timeOuts: { ...timeOuts, pongMs },
       grpc: (_request, response) => called.resolve(() => response.end('at last')),

@@ -10,6 +10,7 @@ import { engines } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { awaitWholeDay } from '../support/utc-day.ts';
 import { anyone, deniedAs, refusedAs } from './given.ts';
 
 const definition = {
@@ -35,7 +36,8 @@ describe.each(engines)('respondents on %s', (engine) => {
   });
   let count = 0;
   let ada = '';
-  beforeEach(() => {
+  beforeEach(async () => {
+    await awaitWholeDay();
     ada = `ada-${++count}@example.com`;
   });
 

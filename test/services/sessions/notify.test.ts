@@ -1,15 +1,18 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { notSent } from '../../../src/domain/delivery/mails.ts';
 import { engines } from '../../support/database.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startService, type TestService } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
+import { awaitWholeDay } from '../../support/utc-day.ts';
 
 const schema = { type: 'object', properties: { ok: { type: 'boolean', title: 'Shall we deploy 2.1?' } } };
 const ada = 'Ada@example.com';
 
 describe.each(engines)('notifications of sessions on %s', (engine) => {
+  beforeEach(awaitWholeDay);
+
   async function givenService(env = {}) {
     await using opened = new AsyncDisposableStack();
     const mails = opened.use(await startMailServer());

@@ -236,7 +236,7 @@ describe('a migration that takes long', () => {
       databaseUrl: server.databaseUrl,
       poolSize: 1,
       log,
-      limits: { statementMs: 300, answerMs: 400 },
+      limits: { statementMs: 500, answerMs: 1_500 },
       migrations: [...migrations, { name: 'slow', class: Slow }],
     });
     cleanup.defer(() => engine.close());
@@ -251,7 +251,7 @@ describe('a migration that takes long', () => {
     ]);
     expectSeconds(lines, tookSeconds);
     expect(await engine.query("select name from migrations where name = 'slow'", [])).toHaveLength(1);
-    await expect(engine.query('select pg_sleep(1)', [])).rejects.toMatchObject({ code: '57014' });
+    await expect(engine.query('select pg_sleep(2)', [])).rejects.toMatchObject({ code: '57014' });
   });
 
   it('is waited for by another process, however long it takes', async () => {
@@ -264,7 +264,7 @@ describe('a migration that takes long', () => {
           databaseUrl: server.databaseUrl,
           poolSize: 1,
           log,
-          limits: { statementMs: 300, answerMs: 400 },
+          limits: { statementMs: 500, answerMs: 1_500 },
           migrations: [...migrations, { name: 'slow', class: Slow }],
         });
         cleanup.defer(() => engine.close());
@@ -342,7 +342,7 @@ function runOnEngine(engine: Engine) {
 
 class Slow extends Migration {
   override up(): void {
-    this.addSql('select pg_sleep(1.2)');
+    this.addSql('select pg_sleep(2)');
   }
 }
 
