@@ -5,7 +5,6 @@ import type { Config } from './config.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
 import { demoFormId } from './domain/ids.ts';
 import { policyOf } from './domain/methods.ts';
-import type { SecretBox, SecretKey } from './domain/secrets/secret-key.ts';
 import { explainRefusals } from './pages/form/explain-refusals.ts';
 import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
 import { factsOf } from './rpc/context.ts';
@@ -15,13 +14,10 @@ import type { ServiceOptions } from './services/context.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
 import { createFormReader } from './services/forms/form-access.ts';
 import { createServices, type Services } from './services/index.ts';
-import { type DiskSpace, refuseWhileLow } from './services/limits/disk-space.ts';
+import { refuseWhileLow } from './services/limits/disk-space.ts';
 import { createKeylessStorage } from './services/limits/keyless-storage.ts';
-import type { Spool } from './services/uploads/spool.ts';
-import type { UploadStore } from './services/uploads/upload-store.ts';
 import { type AuditWriter, createAuditWriter } from './store/audit/audit-writer.ts';
 import { followDatabase, type MachineClock } from './store/database/clock.ts';
-import type { Database } from './store/database/database.ts';
 import {
   DatabaseUnavailable,
   isDiskFull,
@@ -34,8 +30,6 @@ import { setReader } from './store/database/read-queue.ts';
 import { countCall } from './store/rate-limits.ts';
 import { createSubmissionWriter, type SubmissionWriter } from './store/submissions/submission-writer.ts';
 import { createAccessLog } from './telemetry/access-log.ts';
-import type { Metrics } from './telemetry/metrics.ts';
-import type { Tracing } from './telemetry/tracing.ts';
 
 /**
  * Puts the service together on an open database, and begins to deliver. Everything that it reaches beyond its own
@@ -193,23 +187,14 @@ export type Service = {
 };
 
 /** What the service reaches beyond its own memory. */
-export type Outside = Pick<DeliveryOptions, 'resolveHost' | 'openConnector' | 'openMailSocket'> & {
-  database: Database;
-  uploads: UploadStore;
-  /** Where files lie while they arrive. */
-  spool: Spool;
-  disk: DiskSpace;
-  /** Seals and opens what is secret in the database. */
-  secrets: SecretBox;
-  /** Signs links and page tokens. */
-  secretKey: SecretKey;
-  /** Milliseconds since 1970. A `machineClock` is corrected by the database's; any other one is taken as it is. */
-  now: MachineClock | (() => number);
-  /** Reads what OAUTH_ISSUER publishes; absent: that of Node. */
-  fetch?: typeof globalThis.fetch;
-  /** A number in [0, 1). */
-  random: () => number;
-  log: Logger;
-  metrics?: Metrics | undefined;
-  tracing?: Tracing | undefined;
-};
+export type Outside = Pick<
+  ServiceOptions,
+  'database' | 'uploads' | 'spool' | 'disk' | 'secrets' | 'secretKey' | 'metrics' | 'tracing'
+> &
+  Pick<DeliveryOptions, 'resolveHost' | 'openConnector' | 'openMailSocket' | 'random'> & {
+    /** Milliseconds since 1970. A `machineClock` is corrected by the database's; any other one is taken as it is. */
+    now: MachineClock | (() => number);
+    /** Reads what OAUTH_ISSUER publishes; absent: that of Node. */
+    fetch?: typeof globalThis.fetch;
+    log: Logger;
+  };

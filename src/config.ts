@@ -6,6 +6,7 @@ import { isEmailAddress } from './domain/addresses/email-address.ts';
 import { isLoopback } from './domain/addresses/ip-address.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
+import { errorMessage } from './domain/errors/system-errors.ts';
 import { parseSecretKey } from './domain/secrets/secret-key.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
 import { parseTokenScopes, type TokenScopes } from './mcp/authorization/token-scopes.ts';
@@ -65,7 +66,7 @@ function textOf(env: Environment, variable: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new ConfigError([`${variable}_FILE: ${error instanceof Error ? error.message : String(error)}`]);
+    throw new ConfigError([`${variable}_FILE: ${errorMessage(error)}`]);
   }
 }
 
@@ -131,7 +132,7 @@ const readBy = <T>(read: (text: string) => T) =>
     try {
       return read(text);
     } catch (error) {
-      context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
+      context.addIssue({ code: 'custom', message: errorMessage(error) });
       return z.NEVER;
     }
   });

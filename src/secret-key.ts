@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { hasCode, StartError } from './domain/errors/system-errors.ts';
+import { errorMessage, hasCode, StartError } from './domain/errors/system-errors.ts';
 import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets/secret-key.ts';
 import { makeDataFolder } from './store/database/data-folder.ts';
 import type { Database } from './store/database/database.ts';
@@ -26,7 +26,7 @@ export function findSecretKey(config: Config): SecretKey {
     return parseSecretKey(readFileSync(file, 'utf8'));
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return makeSecretKey(file);
-    throw new StartError(`DATA_DIR: can't read ${file}: ${messageOf(error)}`);
+    throw new StartError(`DATA_DIR: can't read ${file}: ${errorMessage(error)}`);
   }
 }
 
@@ -55,13 +55,9 @@ function makeSecretKey(file: string): SecretKey {
   try {
     writeFileSync(file, `${text}\n`, { mode: 0o600, flag: 'wx' });
   } catch (error) {
-    throw new StartError(`DATA_DIR: can't write ${file}: ${messageOf(error)}`);
+    throw new StartError(`DATA_DIR: can't write ${file}: ${errorMessage(error)}`);
   }
   return parseSecretKey(text);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 const PROBE = 'headless-form-service';

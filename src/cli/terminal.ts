@@ -1,5 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { ConnectError } from '@connectrpc/connect';
+import { errorMessage } from '../domain/errors/system-errors.ts';
 
 /** Where commands run, and what they write to. */
 export type Terminal = {
@@ -101,7 +102,7 @@ function parse<O extends Options>(args: string[], options: O) {
   try {
     return parseArgs({ args, allowPositionals: true, options });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(errorMessage(error));
   }
 }
 

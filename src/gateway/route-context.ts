@@ -3,11 +3,9 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { Ending, HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
-import type { ConfirmationState, FormShare } from '../../gen/headlessforms/v1/forms_pb.js';
-import type { Violation } from '../domain/errors/violations.ts';
+import type { ActivateFormResponse } from '../../gen/headlessforms/v1/forms_pb.js';
 import type { RestError } from '../http/errors.ts';
-import type { FormInputs } from '../http/multipart.ts';
-import type { Page } from '../http/reply.ts';
+import type { Page, RefusedPost } from '../http/reply.ts';
 import { type Admit, RpcClient } from '../http/rpc-client.ts';
 
 /** What a handler gets for one request. Its calls are made as the caller of the request. */
@@ -71,31 +69,8 @@ type Pages = {
   renderError(error: RestError, request: IncomingMessage, requestId: string): Page;
   /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
   renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
-  /**
-   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if
-   * `answersWait`, answers are emailed once the address has confirmed.
-   */
-  renderActivated(activated: Activated, request: IncomingMessage): Page;
+  /** Says that the form is published by the owner with this address, and how to share it. */
+  renderActivated(activated: ActivateFormResponse, email: string, request: IncomingMessage): Page;
   /** What only the browser has that posts; empty where it has called another address than emailed links lead to. */
   browserOf(request: Request, response: Response): string;
-};
-
-type RefusedPost = {
-  request: IncomingMessage;
-  inputs: FormInputs;
-  details: readonly Violation[];
-  /** The address of the page that has the form, http or https; empty if it is not known. */
-  site: string;
-};
-
-type Activated = {
-  formId: string;
-  formName: string;
-  email: string;
-  webhookSecret: string;
-  /** What becomes of the email that asks the owner to confirm. */
-  confirmation: ConfirmationState;
-  answersWait: boolean;
-  /** Absent if there is nothing to share. */
-  share: FormShare | undefined;
 };

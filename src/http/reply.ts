@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import type { Upload } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { CutOff, discard } from '../admission/read-body.ts';
 import { failed } from '../domain/errors/failure.ts';
+import type { Violation } from '../domain/errors/violations.ts';
 import { accessLineOf, noteRefusal } from '../telemetry/access-log.ts';
 import { type RestError, restErrorOf } from './errors.ts';
+import type { FormInputs } from './multipart.ts';
 import { requestIdOf } from './rpc-client.ts';
 import { present } from './shape.ts';
 
@@ -144,6 +147,15 @@ type FileChunk = { upload?: Upload | undefined; content: Uint8Array };
 
 /** A page, without its status and media type. */
 export type Page = { html: string; headers: Record<string, string> };
+
+/** A post of a site's own form, and what is wrong with it. */
+export type RefusedPost = {
+  request: IncomingMessage;
+  inputs: FormInputs;
+  details: readonly Violation[];
+  /** The address of the page that has the form, http or https; empty if it is not known. */
+  site: string;
+};
 
 /** The part of a logger that faults go to. */
 export type ErrorLog = { error(facts: object, message: string): void };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { StartError } from '../domain/errors/system-errors.ts';
+import { errorMessage, StartError } from '../domain/errors/system-errors.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** Reads a certificate and its key. Throws a `StartError` that names the setting whose file can't be used. */
@@ -36,8 +36,8 @@ export function watchCertificate(
       changed({ cert, key });
       log.info('TLS_CERT and TLS_KEY have changed; new connections use them.');
     } catch (error) {
-      if (whyOf(error) === problem) return;
-      problem = whyOf(error);
+      if (errorMessage(error) === problem) return;
+      problem = errorMessage(error);
       log.warn({ err: error }, "TLS_CERT and TLS_KEY can't be used now; the former ones stay in use.");
     }
   }
@@ -49,7 +49,7 @@ function readNamed(setting: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new StartError(`${setting}: can't read ${file}: ${whyOf(error)}`);
+    throw new StartError(`${setting}: can't read ${file}: ${errorMessage(error)}`);
   }
 }
 
@@ -57,12 +57,8 @@ function check(setting: string, file: string, certificate: Partial<Certificate>)
   try {
     createSecureContext(certificate);
   } catch (error) {
-    throw new StartError(`${setting}: ${file} can't be used: ${whyOf(error)}`);
+    throw new StartError(`${setting}: ${file} can't be used: ${errorMessage(error)}`);
   }
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function textOf({ cert, key }: Certificate): string {

@@ -1,10 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { ConfirmationState, type FormShare, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import {
+  type ActivateFormResponse,
+  ConfirmationState,
+  type FormShare,
+  FormsService,
+} from '../../gen/headlessforms/v1/forms_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf, undefinedFor } from '../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../http/reply.ts';
+import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
 import type { PageExchange } from './handler.ts';
@@ -77,32 +83,37 @@ ${emailField({
   });
 }
 
-/**
- * The page after an activation, which says how to share the form. `webhookSecret` is empty unless one was made; if
- * `answersWait`, answers are emailed once the address has confirmed.
- */
-export function renderActivated(activated: Activated, request: IncomingMessage): Page {
+/** The page after an activation by the owner with this address, which says how to share the form. */
+export function renderActivated(
+  activated: ActivateFormResponse,
+  email: string,
+  request: IncomingMessage,
+): Page {
   const language = languageOf(request);
   const { words } = language;
-  const { formName, email, webhookSecret, share } = activated;
+  const { form, webhookSecret } = activated;
+  const { name, share } = present(form);
   return renderMessage({
     request,
     language,
     title: words.activatedTitle,
-    text: fill(sentencesOf(activated, language).join(' '), { form: withoutLinks(formName), email }),
+    text: fill(sentencesOf(activated, language).join(' '), { form: withoutLinks(name), email }),
     more: html`${
       webhookSecret !== '' &&
       html`<h2>${words.secretTitle}</h2>
 <p>${words.secretText}</p>
 <code>${webhookSecret}</code>`
     }
-${share !== undefined && renderShare(share, withoutLinks(formName), words)}
+${share !== undefined && renderShare(share, withoutLinks(name), words)}
 <p class="actions"><a class="button quiet" href="${rootOf(request)}owner">${words.seeResponses}</a></p>`,
     script: share !== undefined,
   });
 }
 
-function sentencesOf({ confirmation, answersWait }: Activated, { words, owner }: Language): string[] {
+function sentencesOf(
+  { confirmation, answersWait }: ActivateFormResponse,
+  { words, owner }: Language,
+): string[] {
   const confirmed = confirmations[confirmation];
   return [
     words.activatedText,
@@ -117,15 +128,6 @@ const confirmations: Record<ConfirmationState, keyof Words | undefined> = {
   [ConfirmationState.LATER]: 'confirmationLater',
   [ConfirmationState.STOPPED]: 'confirmationStopped',
   [ConfirmationState.WRITTEN]: 'confirmationWritten',
-};
-
-type Activated = {
-  formName: string;
-  email: string;
-  webhookSecret: string;
-  confirmation: ConfirmationState;
-  answersWait: boolean;
-  share: FormShare | undefined;
 };
 
 /**

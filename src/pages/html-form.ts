@@ -8,7 +8,7 @@ import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
 import type { FormInputs } from '../http/multipart.ts';
-import type { Page } from '../http/reply.ts';
+import type { Page, RefusedPost } from '../http/reply.ts';
 import { renderActivated, renderActivation } from './activation.ts';
 import { renderCompletion } from './form/completion-page.ts';
 import { type Problem, problemsOf } from './form/field-words.ts';
@@ -25,8 +25,7 @@ export const createFormPostPages = (baseUrl: string) => ({
     const cookies = new OwnerCookies(request, response, baseUrl);
     return cookies.isAtPublicAddress ? cookies.browser() : '';
   },
-  renderCompletion: (...[ending, request]: Parameters<typeof renderCompletion>): Page =>
-    renderCompletion(ending, request),
+  renderCompletion,
   renderActivated,
   renderRefusedPost,
   renderError,
@@ -120,12 +119,3 @@ const carried: ReadonlySet<string> = new Set(['_next', '_source']);
 function hasFile(field: Field, inputs: FormInputs): boolean {
   return uploadLimits(field) !== undefined && (inputs.get(field.id) ?? []).some((value) => value !== '');
 }
-
-/** A post of a site's own form, and what is wrong with it. */
-type RefusedPost = {
-  request: IncomingMessage;
-  inputs: FormInputs;
-  details: readonly Violation[];
-  /** The address of the page that has the form, http or https; empty if it is not known. */
-  site: string;
-};

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Log } from './log.ts';
-import type { Metrics } from './metrics.ts';
+import type { FinishedRequest, Metrics } from './metrics.ts';
 import { currentTraceparent, traceIdOf } from './trace-context.ts';
 
 /**
@@ -93,26 +93,17 @@ type RequestIds = {
 };
 
 /** What is undefined is left out of the line. */
-export type AccessLine = RequestIds & {
-  /** Where it is recorded. */
-  traceId: string | undefined;
-  method: string | undefined;
-  /** The pattern of a path, or the name of an RPC as its path has it. */
-  route: string | undefined;
-  /** That of HTTP; undefined if the caller has gone before there was one. */
-  status: number | undefined;
-  /** Why an RPC failed, by Connect's name. */
-  code: string | undefined;
-  /** Why it was refused, as errors name it. */
-  reason: string | undefined;
-  ms: number;
-  /** Of the answer's body, if it is known before it is sent: that of a stream is not. */
-  bytes: number | undefined;
-  keyId: string | undefined;
-  project: string | undefined;
-  /** True if the answer didn't come to its end. */
-  aborted: true | undefined;
-};
+export type AccessLine = RequestIds &
+  FinishedRequest & {
+    /** Where it is recorded. */
+    traceId: string | undefined;
+    /** Of the answer's body, if it is known before it is sent: that of a stream is not. */
+    bytes: number | undefined;
+    keyId: string | undefined;
+    project: string | undefined;
+    /** True if the answer didn't come to its end. */
+    aborted: true | undefined;
+  };
 
 /** A request, which has its line if one is written of it. */
 type Watched = object & { [lineOf]?: AccessLine };

@@ -185,13 +185,15 @@ const LIMITS = [
   'disk',
 ] as const;
 
-/** `code` is that of an RPC; `reason` says why a request was refused. */
-type FinishedRequest = {
-  /** Undefined: it matched none. */
+export type FinishedRequest = {
+  /** The pattern of a path, or the name of an RPC as its path has it; undefined: it matched none. */
   route: string | undefined;
   method: string | undefined;
+  /** That of HTTP; undefined if the caller has gone before there was one. */
   status: number | undefined;
+  /** Why an RPC failed, by Connect's name. */
   code: string | undefined;
+  /** Why it was refused, as errors name it. */
   reason: string | undefined;
   ms: number;
 };

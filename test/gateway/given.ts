@@ -72,7 +72,7 @@ export async function startGateway(
 const pages: GatewayOptions['pages'] = {
   renderCompletion: (ending) => ({ html: `completion ${ending.formName}`, headers: {} }),
   renderError: ({ status, reason }) => ({ html: `error ${status} ${reason}`, headers: {} }),
-  renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
+  renderActivated: ({ form }, email) => ({ html: `activated ${form?.id} ${email}`, headers: {} }),
   browserOf: () => '',
   renderRefusedPost: ({ formName }, { site }) => ({ html: `refused ${formName} ${site}`, headers: {} }),
 };

@@ -7,6 +7,7 @@ import { createGunzip, createGzip } from 'node:zlib';
 import { packTar, type TarSource, unpackTar } from 'modern-tar/fs';
 import { z } from 'zod';
 import manifest from '../../../package.json' with { type: 'json' };
+import { errorMessage } from '../../domain/errors/system-errors.ts';
 import { flush } from '../../services/uploads/upload-store.ts';
 import { inMib, RefusedError } from '../terminal.ts';
 
@@ -91,8 +92,7 @@ export async function readArchive(file: string, folder: string, onBytes: OnBytes
     );
   } catch (error) {
     if (error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new RefusedError(`${file} is damaged or no backup: ${reason}.`, { cause: error });
+    throw new RefusedError(`${file} is damaged or no backup: ${errorMessage(error)}.`, { cause: error });
   }
 }
 

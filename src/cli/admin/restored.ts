@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
+import { errorMessage } from '../../domain/errors/system-errors.ts';
 import { SecretBox } from '../../domain/secrets/secret-key.ts';
 import { findSecretKey, requireKeyOf, verifySecretKey } from '../../secret-key.ts';
 import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
@@ -37,8 +38,7 @@ export async function checkRestored(restored: Restored & { database: Database })
     return readEveryRow(db, (table, bytes) =>
       progress(() => `Reading the table ${table}: ${inMib(bytes)}`),
     ).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new RefusedError(`The database is damaged: ${reason}.`, { cause: error });
+      throw new RefusedError(`The database is damaged: ${errorMessage(error)}.`, { cause: error });
     });
   }
 }

@@ -1,5 +1,6 @@
 import { checkWebhookUrl } from '../addresses/ip-address.ts';
 import { conditionProblems, countSearches } from '../conditions/condition-rules.ts';
+import { errorMessage } from '../errors/system-errors.ts';
 import { custom, required, type Violation } from '../errors/violations.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
@@ -201,7 +202,7 @@ function syntaxFault({ source }: Pattern): string | undefined {
     parsePattern(source);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 

@@ -3,6 +3,17 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
+/** What an error says; whatever else was thrown, as a text. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Takes a missing file or folder as an empty list; throws any other error. */
+export function emptyIfMissing(error: unknown): [] {
+  if (hasCode(error, 'ENOENT')) return [];
+  throw error;
+}
+
 /** Whether a second name for a file could not be made since the file systems have none, and it must be copied. */
 export function isLinkRefused(error: unknown): boolean {
   return hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK');

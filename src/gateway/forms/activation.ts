@@ -6,7 +6,7 @@ import { readJson } from '../../http/body.ts';
 import { contentError, restErrorOf } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { present, shape } from '../../http/shape.ts';
+import { shape } from '../../http/shape.ts';
 import { customRoute, type Route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf } from '../schemas.ts';
@@ -70,12 +70,8 @@ async function activate(context: RouteContext): Promise<void> {
   });
   // The page of the link says that the form is active.
   if (done === undefined) return response.redirect(303, request.originalUrl);
-  const { form, webhookSecret, confirmation, answersWait, message } = done;
-  if (isPage) {
-    const { id: formId, name: formName, share } = present(form);
-    const facts = { formId, formName, email, webhookSecret, confirmation, answersWait, share };
-    return sendPage(response, 200, options.pages.renderActivated(facts, request));
-  }
+  if (isPage) return sendPage(response, 200, options.pages.renderActivated(done, email, request));
+  const { form, webhookSecret, message } = done;
   sendJson(response, 200, {
     form: activated.of(form),
     message,

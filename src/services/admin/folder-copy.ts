@@ -1,7 +1,7 @@
 import { constants, existsSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
 import { copyFile, link, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode, isLinkRefused, StartError } from '../../domain/errors/system-errors.ts';
+import { emptyIfMissing, hasCode, isLinkRefused, StartError } from '../../domain/errors/system-errors.ts';
 
 /**
  * Makes what copies a folder again and again: each `update` copies what was written to since the one before, and
@@ -91,11 +91,6 @@ async function inParallel<T>(items: T[], work: (item: T) => Promise<void>): Prom
 
 /** As many as Node has threads for files. */
 const PARALLEL = 4;
-
-function emptyIfMissing(error: unknown): [] {
-  if (hasCode(error, 'ENOENT')) return [];
-  throw error;
-}
 
 const NS_PER_MS = 1_000_000n;
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode } from '../../domain/errors/system-errors.ts';
+import { emptyIfMissing } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 
 /**
@@ -12,9 +12,9 @@ export function createSpool(folder: string): Spool {
   return {
     open: (id) => new FileOnDisk(folder, id),
     async removeLeft(before) {
-      const names = await readdir(folder).catch(nothingIfMissing);
+      const names = await readdir(folder).catch(emptyIfMissing);
       for (const id of names.filter((name) => isId('upl', name))) {
-        const facts = await stat(join(folder, id)).catch(nothingIfMissing);
+        const facts = await stat(join(folder, id)).catch(emptyIfMissing);
         if (Array.isArray(facts) || facts.mtimeMs >= before) continue;
         await rm(join(folder, id), { force: true });
       }
@@ -65,11 +65,6 @@ class FileOnDisk implements SpooledFile {
     await this.#file.close();
     await rm(this.path, { force: true });
   }
-}
-
-function nothingIfMissing(error: unknown): [] {
-  if (hasCode(error, 'ENOENT')) return [];
-  throw error;
 }
 
 /** What tells a file's type. */

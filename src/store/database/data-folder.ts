@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { hasCode, StartError } from '../../domain/errors/system-errors.ts';
+import { errorMessage, hasCode, StartError } from '../../domain/errors/system-errors.ts';
 
 /**
  * Makes the data folder if need be, readable by its owner alone, and locks it for this process.
@@ -41,8 +41,7 @@ export function makeDataFolder(folder: string): void {
   try {
     makeFolder(folder);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(`DATA_DIR: can't make ${folder}: ${reason}`);
+    throw new StartError(`DATA_DIR: can't make ${folder}: ${errorMessage(error)}`);
   }
 }
 
@@ -72,8 +71,9 @@ function take(folder: string, file: string): DatabaseSync {
   } catch (error) {
     lock?.close();
     if (isLocked(error)) throw new StartError(inUse(folder), { cause: error });
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(`The data folder ${folder} can't be written: ${reason}.`, { cause: error });
+    throw new StartError(`The data folder ${folder} can't be written: ${errorMessage(error)}.`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,9 +1,9 @@
 import { CompiledQuery } from 'kysely';
-import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
 import type { Engine } from './engine.ts';
 import { inTimedRead, isStorageFault, transientFault, withRetries } from './faults.ts';
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
+import type { EmbeddedOptions } from './pglite.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { createReadQueue, isTimedRead, type ReadBounds } from './read-queue.ts';
 
@@ -209,23 +209,16 @@ export type Database = Omit<Engine, 'em' | 'query'> &
     isReady(): Promise<boolean>;
   };
 
-export type DatabaseOptions = {
+export type DatabaseOptions = EmbeddedOptions & {
   databaseUrl?: string;
   /** A pooler in transaction mode before it. */
   poolerUrl?: string | undefined;
-  /** Holds the embedded database; without it and without `databaseUrl`, the database is in memory. */
-  dataDir?: string;
-  /** The dump of an embedded database to begin with. */
-  dump?: Blob;
-  /** Called if another process may use `dataDir` from now on; throws if absent, which ends the process. */
-  onLockLost?: () => void;
   /** What to do about the tables; absent: to run the migrations that this version has and the tables lack. */
   migrate?: Migrate;
   /** The most connections to a server. */
   poolSize?: number;
   /** How long to wait for a server that can't be reached yet; absent: not at all. */
   waitMs?: number;
-  log: Log;
 };
 
 /**

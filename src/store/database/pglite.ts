@@ -159,8 +159,10 @@ function stopWriting(): never {
 
 const rawTimes = Object.fromEntries(timeTypes.map((type) => [type, (value: string) => value]));
 
-type EmbeddedOptions = {
+export type EmbeddedOptions = {
+  /** Holds the database; without it, the database is in memory. */
   dataDir?: string;
+  /** The dump of a database to begin with. */
   dump?: Blob;
   log: Log;
   /** Called if another process may use `dataDir` from now on; if absent, an error then ends the process. */
