@@ -39,7 +39,7 @@ ${content.isEditor === true && html`<link rel="stylesheet" href="${root}${assets
 ${content.script === true && html`<script type="module" src="${root}${assets.path(scriptOf(content))}"></script>`}
 </head>
 <body>
-<main${attributes({ class: content.ofOwner === true ? 'wide' : content.isEditor === true && 'editor' })}>
+<main${attributes({ class: (content.isWide === true && 'wide') || (content.isEditor === true && 'editor') })}>
 ${logo !== undefined && html`<img class="logo" alt="" src="${logo}">`}
 ${content.body}
 </main>
@@ -128,8 +128,10 @@ type PageContent = {
   theme?: Theme | undefined;
   /** Who may frame the page; nobody if absent. */
   embedOrigins?: readonly string[];
-  /** Whether it is a page for owners of forms: wide, and posted to this service alone. */
+  /** Whether it is a page for owners of forms, posted to this service alone. */
   ofOwner?: boolean;
+  /** Whether it has room for tables. */
+  isWide?: boolean;
   /** Whether it is a guide, whose text has the styles of a document. */
   isGuide?: boolean;
   /** Whether it is the page where forms are written. */

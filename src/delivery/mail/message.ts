@@ -102,7 +102,7 @@ ${paragraphs.map((text) => html`<p style="${styles.text}">${text}</p>`)}
 ${rows.length > 0 && html`<table role="presentation" width="100%" cellspacing="0" cellpadding="0" style="${styles.rows}">${rows.map((row) => rowOf(row, direction))}</table>`}
 ${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}" style="${styles.button};background:${hex(accent)};color:${hex(textOn(accent))}">${button.label}</a></p>`}
 <p class="muted" style="${styles.footer}">${footer.map((line) => html`${line}<br>`)}
-<a class="muted" href="${stopUrl}" style="color:#5b6270">${mail.stop}</a></p>
+<a class="muted" href="${stopUrl}" style="color:#555b68">${mail.stop}</a></p>
 </div>
 </body>
 </html>`.text;
@@ -124,18 +124,18 @@ const noDetection = 'telephone=no, date=no, address=no, email=no, url=no';
 
 /** Many mail programs read styles only in attributes. */
 const styles = {
-  body: 'margin:0;padding:0;background:#ffffff;color:#1a1c20',
+  body: 'margin:0;padding:0;background:#ffffff;color:#17191f',
   page:
     'font-family:system-ui,-apple-system,Segoe UI,Roboto,sans-serif;font-size:16px;line-height:1.5;' +
     'max-width:600px;margin:0 auto;padding:24px;overflow-wrap:anywhere',
-  title: 'font-size:22px;line-height:1.3;margin:0 0 16px',
+  title: 'font-size:24px;line-height:1.2;margin:0 0 16px',
   text: 'margin:0 0 12px;white-space:pre-wrap',
-  rows: 'border-collapse:collapse;width:100%;margin:20px 0 0',
-  row: 'padding:10px 0;border-top:1px solid #dfe2e7',
-  label: 'font-size:14px;font-weight:600;color:#5b6270',
+  rows: 'border-collapse:collapse;width:100%;margin:24px 0 0',
+  row: 'padding:12px 0;border-top:1px solid #d9dce3',
+  label: 'font-size:15px;font-weight:600;color:#555b68',
   answer: 'white-space:pre-wrap;overflow-wrap:anywhere',
-  button: 'display:inline-block;padding:10px 18px;text-decoration:none;border-radius:6px',
-  footer: 'margin:32px 0 0;padding:16px 0 0;border-top:1px solid #dfe2e7;font-size:13px;color:#5b6270',
+  button: 'display:inline-block;padding:12px 24px;text-decoration:none;font-weight:600;border-radius:10px',
+  footer: 'margin:32px 0 0;padding:16px 0 0;border-top:1px solid #d9dce3;font-size:15px;color:#555b68',
 };
 
 /** What has no meaning to a program that shows emails in the dark by its own rules. */
