@@ -17,14 +17,14 @@ export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions
     const root = rootOf(request);
     const language = chooseLanguage('en');
     const body = html`<h1>${TITLE}</h1>
-<p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by email, by signed webhook, or as a file.</p>
+<p class="lead">Write a form as JSON and publish it with a link. Get the answers of people, programs and agents by email, by signed webhook, or as a file.</p>
 <h2>Start here</h2>
 <ul class="places">${links.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
 `,
     )}</ul>
 <h2>From a terminal</h2>
-<p>Paste this into a terminal. The <b>activate_url</b> in the answer, opened at ${baseUrl}, publishes the form.</p>
+<p>Paste this into a terminal. To publish the form, open ${baseUrl} followed by the <b>activate_url</b> in the reply.</p>
 ${renderSnippet(command, language.words)}`;
     const page = renderPage({ language, root, title: TITLE, body, script: true });
     sendPage(response, 200, page);
@@ -35,17 +35,17 @@ const TITLE = 'Headless form service';
 
 const destinations = [
   { path: 'new', name: 'Create a form', about: 'Write it as JSON and see its page as you type' },
-  { path: 'owner', name: 'Your forms', about: 'For owners: read, save and delete what came in' },
+  { path: 'owner', name: 'Your forms', about: 'For owners: read, export and delete responses' },
   {
     path: 'docs',
     name: 'Guides',
     about: 'Forms, webhooks, agents, clients, and answers to common questions',
   },
   { path: 'docs/api', name: 'API reference', about: 'Every route, to read and to try' },
-  { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
+  { path: 'openapi.json', name: 'OpenAPI', about: 'The API reference as JSON, to generate clients' },
   { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },
-  { path: 'f/form_demo', name: 'Demo form', about: 'A form, as people see it' },
-  { path: 'llms.txt', name: 'Agents', about: 'What a model needs to know, and where MCP is' },
+  { path: 'f/form_demo', name: 'Demo form', about: 'A form as people see it' },
+  { path: 'llms.txt', name: 'Agents', about: 'The guides for language models, and MCP' },
 ];
 
 export type HomeOptions = {

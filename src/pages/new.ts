@@ -28,7 +28,7 @@ export function showNew({ baseUrl, allowPublicCreate }: NewPageOptions): HandleP
     const nonce = newToken();
     const root = rootOf(request);
     const body = html`<h1>Create a form</h1>
-<p class="lead">Write the form as JSON and see its page as you type. Start with an example and change it.</p>
+<p class="lead">Write the form as JSON and see its page as you type. Start with an example.</p>
 <noscript><p>This page needs JavaScript. Without it, create the form with curl:</p><code>${command}</code></noscript>
 <div class="columns" id="editor" data-root="${root}" data-nonce="${nonce}" hidden>
 <div>
@@ -45,15 +45,15 @@ export function showNew({ baseUrl, allowPublicCreate }: NewPageOptions): HandleP
 <p class="help" id="key-help">${allowPublicCreate ? 'With a key, the form belongs to the key’s project.' : 'This service needs one to create forms.'} It needs the scope <b>forms:write</b>. It stays on this page and is gone when you leave.</p>
 <input class="control" id="key" type="password" autocomplete="off" spellcheck="false" aria-describedby="key-help"></div>
 <div class="actions"><button type="button" id="create">Create form</button></div>
-<p class="note">Next you enter the owner’s email address, and the form is live.</p>
+<p class="note">Next, enter the owner’s email address to publish the form.</p>
 </div>
 <section class="preview" aria-labelledby="preview-title"><h2 id="preview-title">Preview</h2>
 <div class="field" hidden><label for="step">Step</label><select class="control" id="step"></select></div>
 <div id="preview"></div>
-<p class="note">Nothing can be sent from the preview. Conditions show what the page begins with.</p></section>
+<p class="note">You can’t submit the preview. It shows the page as it is before anything is filled in.</p></section>
 </div>
 <h2>In your own editor</h2>
-<p>Editors such as VS Code and those of JetBrains suggest names and values as you type if the file begins with this line. You can paste it here, too.</p>
+<p>Add this line at the start of the file, inside the first bracket. VS Code, JetBrains IDEs and other editors then suggest names and values as you type. The line also works here.</p>
 ${renderSnippet(`"$schema": "${baseUrl}/schemas/form.json",`, language.words)}`;
     const page = renderPage({
       language,
