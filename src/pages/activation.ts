@@ -135,8 +135,7 @@ const confirmations: Record<ConfirmationState, keyof Words | undefined> = {
  * can be selected by one click; the script adds buttons that copy it.
  */
 export function renderShare(share: FormShare, formName: string, words: Words): Html {
-  const { pageUrl, qrSvg } = share;
-  const qr = `data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}`;
+  const { pageUrl } = share;
   const text = fill(words.shareText, { form: formName, url: pageUrl });
   const codes = [
     [words.shareEmbed, share.embedSnippet],
@@ -148,14 +147,9 @@ export function renderShare(share: FormShare, formName: string, words: Words): H
 ${
   pageUrl !== '' &&
   html`<p><a class="button" href="${pageUrl}">${words.shareOpen}</a></p>
-<h3 id="share-link">${words.sharePage}</h3>
-${renderSnippet(pageUrl, words, 'share-link')}
+${renderLink(share, words)}
 <h3 id="share-text">${words.shareMessage}</h3>
-${renderSnippet(text, words, 'share-text')}
-<h3>${words.shareQr}</h3>
-<img class="qr" alt="${words.shareQr}" width="180" height="180" src="${qr}">
-<p class="actions"><a class="button quiet" download="qr-code.svg" href="${qr}">${words.shareQrSvg}</a>
-<button class="quiet" type="button" data-png="qr-code.png" hidden>${words.shareQrPng}</button></p>`
+${renderSnippet(text, words, 'share-text')}`
 }
 <h3>${words.shareSite}</h3>
 <div class="codes"><fieldset class="tabs"><legend class="sr">${words.shareSite}</legend>${codes.map(
@@ -165,6 +159,17 @@ ${renderSnippet(text, words, 'share-text')}
   )}</fieldset>
 ${codes.map(([, code]) => renderSnippet(code, words))}</div>
 ${share.embedSnippet !== '' && html`<p class="note">${words.embedNote}</p>`}</section>`;
+}
+
+/** The link of a form's page, to copy, and its QR code, to save. */
+export function renderLink({ pageUrl, qrSvg }: FormShare, words: Words): Html {
+  const qr = `data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}`;
+  return html`<h3 id="share-link">${words.sharePage}</h3>
+${renderSnippet(pageUrl, words, 'share-link')}
+<h3>${words.shareQr}</h3>
+<img class="qr" alt="${words.shareQr}" width="180" height="180" src="${qr}">
+<p class="actions"><a class="button quiet small" download="qr-code.svg" href="${qr}">${words.shareQrSvg}</a>
+<button class="quiet small" type="button" data-png="qr-code.png" hidden>${words.shareQrPng}</button></p>`;
 }
 
 /** A text to copy: one click selects it, and the script adds a button. `name` is the id of its heading. */

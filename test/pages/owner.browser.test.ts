@@ -301,6 +301,7 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await page.fill('[name=email]', 'nobody');
     await page.click('main form button');
     expect(await browser.audit(page)).toEqual([]);
+    expect((await page.locator('main').boundingBox())?.width).toBeLessThanOrEqual(640);
     await browser.expectNoProblems();
   });
 
@@ -379,74 +380,123 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
   });
 
   it.each([
-    ['with script', {}],
+    ['with script', { timezoneId: 'America/New_York' }, '2027-05-04T14:30:00.000Z'],
     [
       'without script, on a phone',
       { javaScriptEnabled: false, ...PHONE, viewport: { width: 320, height: 640 } },
+      '2027-05-04T10:30:00.000Z',
     ],
-  ])('change texts and limits by a preview, and delete the form by its name, %s', async (name, options) => {
-    const { address, id } = await givenForm({ answers: 1 });
-    const page = await openAs(address, options);
-    const settled = async (what: string) => {
-      await shot(page, `${name.replaceAll(/\W+/g, '-')}-texts-${what}`);
-      if (name === 'with script') expect(await browser.audit(page), what).toEqual([]);
-      if (name === 'with script') return;
-      const body = await page.locator('body').boundingBox();
-      expect(body?.width, what).toBeLessThanOrEqual(320);
-    };
-    const definitionIn = async () => (await service.get(`/v1/forms/${id}`)).json.form.definition;
-    const before = await definitionIn();
+  ])(
+    'change texts and limits by a preview, and delete the form by its name, %s',
+    async (name, options, closesAt) => {
+      const { address, id } = await givenForm({ answers: 1 });
+      const page = await openAs(address, options);
+      const settled = async (what: string) => {
+        await shot(page, `${name.replaceAll(/\W+/g, '-')}-texts-${what}`);
+        if (name === 'with script') expect(await browser.audit(page), what).toEqual([]);
+        if (name === 'with script') return;
+        const body = await page.locator('body').boundingBox();
+        expect(body?.width, what).toBeLessThanOrEqual(320);
+      };
+      const definitionIn = async () => (await service.get(`/v1/forms/${id}`)).json.form.definition;
+      const before = await definitionIn();
 
-    await page.goto(`${service.url}/owner/forms/${id}/settings`);
-    await page.click('text=Edit texts and limits');
-    await settled('edit');
-    await page.fill('[name=name]', '');
-    await page.fill('[name="settings.maxSubmissions"]', 'many');
-    await page.click('main button[value=preview]');
-    expect(await page.locator('.summary li').count()).toBe(2);
-    await settled('refused');
-    await page.fill('[name=name]', 'Work with us');
-    await page.fill('[name="label.name"]', 'Your full name');
-    await page.fill('[name="help.note"]', 'A few words');
+      await page.goto(`${service.url}/owner/forms/${id}/settings`);
+      await page.click('text=Edit texts and limits');
+      await settled('edit');
+      await page.fill('[name=name]', '');
+      await page.fill('[name="settings.maxSubmissions"]', 'many');
+      await page.click('main button[value=preview]');
+      expect(await page.locator('.summary li').count()).toBe(2);
+      await settled('refused');
+      await page.fill('[name=name]', 'Work with us');
+      await page.fill('[name="label.name"]', 'Your full name');
+      await page.fill('[name="help.note"]', 'A few words');
+      await page.fill('[name="options.team.eng"]', 'Engineers');
+      await page.fill('[name="settings.maxSubmissions"]', '40');
+      await page.fill('[name="settings.closesAt"]', '2027-05-04T10:30');
+      await page.fill('[name="settings.successMessage"]', 'Thank you!');
+      await page.click('main button[value=preview]');
+      const preview = page.frameLocator('iframe');
+      await preview.getByText('Your full name').waitFor();
+      expect(await preview.locator('main').textContent()).toMatch(/Work with us.*Engineers.*A few words/s);
+      expect(await definitionIn()).toEqual(before);
+      await settled('preview');
+      await page.click('text=Back to editing');
+      expect(await page.inputValue('[name="label.name"]')).toBe('Your full name');
+      expect(await page.inputValue('[name="settings.closesAt"]')).toBe('2027-05-04T10:30');
+      expect(await page.textContent('.hint')).toBe(
+        `Time zone: ${name === 'with script' ? 'America/New_York' : 'UTC'}`,
+      );
+      await page.click('main button[value=preview]');
+      // Somebody else publishes meanwhile: nothing of theirs is lost unseen.
+      await service.post(`/v1/forms/${id}/versions`, { ...before, description: 'Theirs' });
+      await page.click('text="Publish"');
+      expect(await page.textContent('.summary')).toContain('changed in the meantime');
+      await page.click('main button[value=preview]');
+      await page.click('text="Publish"');
+      expect(await page.textContent('#done')).toBe('The new texts and limits are published.');
+      expect(await definitionIn()).toMatchObject({
+        name: 'Work with us',
+        delivery: before.delivery,
+        fields: [
+          { label: 'Your full name' },
+          { options: [{ label: 'Engineers', value: 'eng' }, {}] },
+          { description: 'A few words' },
+          {},
+        ],
+        settings: { maxSubmissions: 40, closesAt, successMessage: 'Thank you!' },
+      });
+
+      await page.click('text=Delete form');
+      await page.fill('#name', 'Job application');
+      await page.click('main button.danger');
+      expect(await page.textContent('.error')).toContain('as it is written above');
+      await settled('delete');
+      await page.fill('#name', 'Work with us');
+      await page.click('main button.danger');
+      expect(await page.textContent('#done')).toBe('The form is deleted.');
+      expect((await service.get(`/v1/forms/${id}`)).status).toBe(404);
+      await browser.expectNoProblems();
+    },
+  );
+
+  it('preview each step of a form as its page shows it', async () => {
+    const { address, id } = await givenForm({ answers: 0 });
+    const { definition } = (await service.get(`/v1/forms/${id}`)).json.form;
+    const [first, ...others] = definition.fields;
+    const fields = [first, ...others.map((field: object) => ({ ...field, page: 2 }))];
+    await service.post(`/v1/forms/${id}/versions`, { ...definition, fields });
+    const page = await openAs(address, { javaScriptEnabled: false });
+
+    await page.goto(`${service.url}/owner/forms/${id}/texts`);
     await page.fill('[name="options.team.eng"]', 'Engineers');
-    await page.fill('[name="settings.maxSubmissions"]', '40');
-    await page.fill('[name="settings.closesAt"]', '2027-05-04T10:30');
-    await page.fill('[name="settings.successMessage"]', 'Thank you!');
     await page.click('main button[value=preview]');
-    expect(await page.textContent('.looks')).toMatch(/Work with us.*Your full name.*Engineers.*A few words/s);
-    expect(await definitionIn()).toEqual(before);
-    await settled('preview');
-    await page.click('text=Back to editing');
-    expect(await page.inputValue('[name="label.name"]')).toBe('Your full name');
-    await page.click('main button[value=preview]');
-    // Somebody else publishes meanwhile: nothing of theirs is lost unseen.
-    await service.post(`/v1/forms/${id}/versions`, { ...before, description: 'Theirs' });
-    await page.click('text="Publish"');
-    expect(await page.textContent('.summary')).toContain('changed in the meantime');
-    await page.click('main button[value=preview]');
-    await page.click('text="Publish"');
-    expect(await page.textContent('#done')).toBe('The new texts and limits are published.');
-    expect(await definitionIn()).toMatchObject({
-      name: 'Work with us',
-      delivery: before.delivery,
-      fields: [
-        { label: 'Your full name' },
-        { options: [{ label: 'Engineers', value: 'eng' }, {}] },
-        { description: 'A few words' },
-        {},
-      ],
-      settings: { maxSubmissions: 40, closesAt: '2027-05-04T10:30:00.000Z', successMessage: 'Thank you!' },
-    });
+    const preview = page.frameLocator('iframe');
+    await preview.getByText('Step 1 of 2').waitFor();
+    expect(await preview.locator('main').textContent()).not.toContain('Engineers');
+    await page.click('.steps button[value="2"]');
+    await preview.getByText('Engineers').waitFor();
 
-    await page.click('text=Delete form');
-    await page.fill('#name', 'Job application');
-    await page.click('main button.danger');
-    expect(await page.textContent('.error')).toContain('as it is written above');
-    await settled('delete');
-    await page.fill('#name', 'Work with us');
-    await page.click('main button.danger');
-    expect(await page.textContent('#done')).toBe('The form is deleted.');
-    expect((await service.get(`/v1/forms/${id}`)).status).toBe(404);
+    expect(await page.getAttribute('iframe', 'sandbox')).toBe('');
+    expect((await service.get(`/v1/forms/${id}`)).json.form.definition.fields).toMatchObject(fields);
+    await browser.expectNoProblems();
+  });
+
+  it('lead to the first response by the link of the form and its QR code', async () => {
+    const { address, id } = await givenForm({ answers: 0 });
+    const page = await openAs(address);
+
+    for (const path of ['', '/charts']) {
+      await page.goto(`${service.url}/owner/forms/${id}${path}`);
+      expect(await page.textContent('.snippet code'), path).toMatch(new RegExp(`/f/${id}$`));
+      expect(await page.locator('img.qr').isVisible(), path).toBe(true);
+      expect(await page.locator('form.filter').count(), path).toBe(0);
+      expect(await browser.audit(page), path).toEqual([]);
+    }
+    await page.click('text=More ways to share');
+
+    expect(new URL(page.url()).pathname).toBe(`/owner/forms/${id}/share`);
     await browser.expectNoProblems();
   });
 
@@ -483,6 +533,9 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
       expect(await browser.audit(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
     }
+    await page.goto(`${service.url}/owner/forms/${id}/charts`);
+    const flip = await page.locator('svg.bar').first().evaluate('(bar) => getComputedStyle(bar).transform');
+    expect(flip).toBe(direction === 'rtl' ? 'matrix(-1, 0, 0, 1, 0, 0)' : 'none');
     // Two at most, at the turn of a year.
     const format = new Intl.DateTimeFormat(tag, { year: 'numeric', timeZone: 'UTC' });
     const years = new Set(made.map((time) => format.format(time)));

@@ -1,4 +1,5 @@
 import './copying.ts';
-import { showLocalTimes } from './times.ts';
+import { enterLocalTimes, showLocalTimes } from './times.ts';
 
 showLocalTimes(document.body);
+enterLocalTimes(document.body);

@@ -7,9 +7,10 @@ import {
 import { type Html, html } from '../../domain/text/html.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
 import { fill, fillCount, type Language } from '../../text/words.ts';
-import { formHead, formIn } from './forms.ts';
+import { formHead, formIn, formUrl } from './forms.ts';
 import type { HandleOwner } from './handler.ts';
 import { dataTable } from './layout.ts';
+import { noResponsesYet } from './share.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -21,12 +22,16 @@ export const showCharts: HandleOwner = async (exchange) => {
   const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id });
   const { owner } = language;
   const body = html`${formHead(form, 'charts', request, language)}
-<h2>${owner.byDay}</h2>
+${
+  counted.countedCount === 0
+    ? noResponsesYet(form, formUrl(request, form), language)
+    : html`<h2>${owner.byDay}</h2>
 ${daysOf(counted, language)}
 ${counted.choices.map((choice) => choice.answeredCount > 0 && choiceOf(choice, language))}
 ${unanswered(counted.choices, language)}
-<p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`;
-  return { title: `${owner.charts}: ${form.name}`, body };
+<p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`
+}`;
+  return { title: `${owner.charts}: ${form.name}`, body, script: true };
 };
 
 /** The questions that nobody has answered yet, folded. */

@@ -23,7 +23,11 @@ export const showForms: HandleOwner = async (exchange) => {
   const done = exchange.cookies.takeDone();
   const body = html`<h1>${owner.title}</h1>
 ${banner(done, ['doneReopened', 'doneSignedOut', 'doneFormDeleted'], language)}
-${forms.length === 0 && html`<p class="lead">${owner.noForms}</p>`}
+${
+  forms.length === 0 &&
+  html`<p class="lead">${owner.noForms}</p>
+<p><a class="button" href="${root}new">${owner.createForm}</a></p>`
+}
 <ul class="forms">${forms.map(
     (form) => html`<li>${formOf(form, { root, csrf, language })}</li>
 `,

@@ -9,7 +9,7 @@ import { CSRF_INPUT } from './session.ts';
 export function renderOwnerPage(
   request: Request,
   language: Language,
-  { title, body, signedIn, script, images }: OwnerContent & { signedIn?: SignedIn },
+  { title, body, signedIn, script, images, nonce }: OwnerContent & { signedIn?: SignedIn },
 ): Page {
   const { owner } = language;
   const root = rootOf(request);
@@ -26,8 +26,10 @@ export function renderOwnerPage(
     root,
     title,
     ofOwner: true,
+    isWide: signedIn !== undefined,
     script: script === true,
     images: images === true,
+    nonce,
     body: html`${head}
 ${body}`,
   });
@@ -138,6 +140,8 @@ export type OwnerContent = {
   script?: boolean;
   /** Whether it shows pictures that were uploaded. */
   images?: boolean;
+  /** What styles of a page within it have to be allowed. */
+  nonce?: string;
   /** Whether the owner has just signed out. */
   signedOut?: boolean;
 };

@@ -42,7 +42,7 @@ ${answersOf(read, base, language)}
 <div><dt>${owner.source}</dt><dd>${submission.source}</dd></div>${respondentOf(submission, language)}</dl>
 <h2>${owner.deliveries}</h2>
 ${banner(cookies.takeDone(), ['doneSentAgain'], language)}
-${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
+${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay`, settings: `${base}/forms/${submission.formId}/settings` })}
 <p class="actions"><a class="danger" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></p>`;
   return { title, body, images: true, script: true };
 };
@@ -174,7 +174,8 @@ const isPicture = /^image\/(?:png|jpeg|gif|webp)$/;
 
 function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay): Html {
   const { owner } = language;
-  if (deliveries.length === 0) return html`<p>${owner.noDeliveries}</p>`;
+  if (deliveries.length === 0)
+    return html`<p>${owner.noDeliveries} <a href="${replay.settings}">${owner.seeRecipients}</a></p>`;
   return dataTable(
     owner.deliveries,
     [owner.deliveredTo, owner.result, owner.attempts],
@@ -192,8 +193,8 @@ function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay
   );
 }
 
-/** Whose emails can be sent again, and by which form. */
-type Replay = { address: string; action: string; csrf: string };
+/** Whose emails can be sent again, and by which form; `settings` name who gets them. */
+type Replay = { address: string; action: string; csrf: string; settings: string };
 
 function resultOf(status: DeliveryStatus, { owner }: Language): string {
   if (status === DeliveryStatus.DELIVERED) return owner.delivered;

@@ -21,6 +21,7 @@ import { rootOf } from '../layout.ts';
 import { countOf, formHead, formIn, formUrl, unreadOf } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { banner, buttonForm, csrfInput, dataTable, type OwnerContent } from './layout.ts';
+import { noResponsesYet } from './share.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -130,17 +131,17 @@ function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: S
   const isNewest = !isLater && queryOfFilter(filter) === '' && searched === undefined;
   const newest = submissions[0]?.submission?.id;
   const chosen = cookies.columns(form.id);
+  const isUnused = isNewest && form.acceptedCount + form.spamCount === 0;
   const body = html`${formHead(form, 'answers', request, language)}
 ${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted', 'doneRead', 'doneColumns'], language)}
-${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
+${!isUnused && filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${
   submissions.length === 0
-    ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>`
+    ? emptyList(form, filter, here, language)
     : html`<div class="count"><p>${countOf(filter.spam ? form.spamCount : form.acceptedCount, language)}${unreadOf(form, language)}</p>
 ${isNewest && form.unreadCount > 0 && buttonForm({ action: `${here}/read`, csrf, label: owner.markRead, quiet: true, more: html`<input type="hidden" name="newest" value="${newest}">` })}</div>
 ${tableOf(form, submissions, base, { language, chosen })}`
 }
-${isEmpty(form, filter) && html`<p><a href="${here}/share">${owner.shareNow}</a></p>`}
 ${searched !== undefined && html`<p class="note" role="status">${searchedText(shown, searched, language)}</p>`}
 <div class="actions">${
     previousPageToken !== undefined &&
@@ -167,8 +168,9 @@ function searchedText(
   });
 }
 
-function isEmpty({ acceptedCount, spamCount }: OwnedForm, { spam }: Filter): boolean {
-  return (spam ? spamCount : acceptedCount) === 0;
+function emptyList(form: OwnedForm, { spam }: Filter, here: string, language: Language): Html {
+  if (!spam && form.acceptedCount === 0) return noResponsesYet(form, here, language);
+  return html`<p class="lead">${spam && form.spamCount === 0 ? language.owner.noAnswers : language.owner.nothingFound}</p>`;
 }
 
 function tableOf(

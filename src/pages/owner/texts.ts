@@ -1,21 +1,29 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type HostedSession,
+  HostedSessionSchema,
+  HostedState,
+} from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import {
   type OwnedForm,
   type OwnedFormTextsSchema,
   OwnersService,
 } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { stepsOf, visibleIds } from '../../domain/answers/steps.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { formLimits } from '../../domain/limits/limits.ts';
+import { newToken } from '../../domain/secrets/new-secrets.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { present } from '../../http/shape.ts';
 import { inDigits } from '../../text/quantities.ts';
-import { chooseLanguage, fill, type Language } from '../../text/words.ts';
-import { renderField } from '../form/fields.ts';
+import { fill, type Language, type Words } from '../../text/words.ts';
+import { renderForm } from '../form/form-page.ts';
 import { fieldsOf } from '../form/page-source.ts';
+import { viewOf } from '../form/show.ts';
 import { formHead, formIn, formUrl } from './forms.ts';
 import { answerAt, type HandleOwner, type OwnerExchange } from './handler.ts';
 import { csrfInput, type OwnerContent } from './layout.ts';
@@ -216,19 +224,26 @@ ${
 <form class="texts" method="post" action="${here}/texts" novalidate>${csrfInput(csrf)}<input type="hidden" name="version" value="${form.versionId}">
 ${groups.map(
   ({ title: legend, texts }) => html`<fieldset class="group"><legend dir="auto">${legend}</legend>
-${texts.map((text) => textInput(text, present(ids.get(text.name)), problems.get(text.name), words.error))}</fieldset>
+${texts.map((text) => textInput(text, present(ids.get(text.name)), problems.get(text.name), words))}</fieldset>
 `,
 )}
 <div class="actions"><button name="go" value="preview">${owner.preview}</button><a href="${here}/settings">${owner.keep}</a></div></form>`;
-  return { title: isWrong ? fill(words.errorTitle, { title }) : title, body, status: isWrong ? 422 : 200 };
+  return {
+    title: isWrong ? fill(words.errorTitle, { title }) : title,
+    body,
+    script: true,
+    status: isWrong ? 422 : 200,
+  };
 }
 
 function textInput(
   { name, label, value, max, required, long, type = 'text', inputmode }: Text,
   id: string,
   problem: string | undefined,
-  error: string,
+  words: Words,
 ): Html {
+  const isTime = type === 'datetime-local';
+  const described = [isTime && `${id}.hint`, problem !== undefined && `${id}.error`].filter(Boolean);
   const shared = {
     class: type === 'text' && inputmode === undefined ? 'control' : 'control short',
     id,
@@ -238,7 +253,8 @@ function textInput(
     required,
     dir: type === 'text' && 'auto',
     'aria-invalid': problem !== undefined && 'true',
-    'aria-describedby': problem !== undefined && `${id}.error`,
+    'aria-describedby': described.length > 0 && described.join(' '),
+    'data-zone': isTime && words.zone,
   };
   const control =
     long === true
@@ -246,7 +262,8 @@ function textInput(
 ${value}</textarea>`
       : html`<input${attributes({ ...shared, type, value })}>`;
   return html`<div class="${problem === undefined ? 'field' : 'field wrong'}"><label for="${id}">${label}</label>
-${problem !== undefined && html`<p class="error" id="${id}.error"><span class="sr">${error} </span>${problem}</p>`}
+${isTime && html`<p class="hint" id="${id}.hint">${words.zoneUtc}</p>`}
+${problem !== undefined && html`<p class="error" id="${id}.error"><span class="sr">${words.error} </span>${problem}</p>`}
 ${control}</div>
 `;
 }
@@ -256,15 +273,22 @@ export function keptIn({ keptIn: file }: OwnedForm, { owner }: Language): Html {
   return html`<p>${fill(owner.keptIn, { file })}</p>`;
 }
 
-/** The form as it would look, with what its page shows, and the texts on their way back or on. */
+/** The form's page as it would be, one step of it, and the texts on their way back or on. */
 function previewPage(
   { request, csrf, language, inputs }: OwnerExchange,
   form: OwnedForm,
   groups: readonly Group[],
   definition: FormDefinition,
 ): OwnerContent {
-  const { owner } = language;
+  const { owner, words } = language;
   const here = formUrl(request, form);
+  const session = sessionOf(definition);
+  const fields = fieldsOf(session).filter(isShown);
+  const steps = stepsOf(fields, visibleIds(fields, {}), session.review);
+  const step = steps.find((each) => String(each) === lastOf(inputs, 'step')) ?? steps[0] ?? 1;
+  const nonce = newToken();
+  const view = viewOf(request, session, fields, { answers: {}, step, texts: new Map() });
+  const page = renderForm(session, { ...view, previewNonce: nonce });
   const values = [
     ['version', lastOf(inputs, 'version')],
     ...groups.flatMap(({ texts }) => texts.map(({ name, value }) => [name, value])),
@@ -272,28 +296,37 @@ function previewPage(
   const body = html`${formHead(form, 'settings', request, language)}
 <h2>${owner.preview}</h2>
 <p class="notice" role="status">${owner.previewText}</p>
-${looksOf(definition, language)}
 <form method="post" action="${here}/texts">${csrfInput(csrf)}${values.map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )}
+${
+  steps.length > 1 &&
+  html`<div class="steps">${steps.map(
+    (each, index) =>
+      html`<button${attributes({ class: 'quiet small', name: 'step', value: each, 'aria-current': each === step && 'step' })}>${fill(words.step, { step: inDigits(index + 1, language.tag), steps: inDigits(steps.length, language.tag) })}</button>
+`,
+  )}</div>`
+}
+<iframe sandbox title="${owner.preview}" srcdoc="${page.html}"></iframe>
+${definition.settings?.successMessage ? html`<h3>${owner.textSuccess}</h3><p class="plain" dir="auto">${definition.settings.successMessage}</p>` : false}
 <div class="actions"><button name="go" value="publish">${owner.publish}</button><button class="quiet" name="go" value="edit">${owner.editAgain}</button></div></form>`;
-  return { title: `${owner.preview}: ${form.name}`, body };
+  return { title: `${owner.preview}: ${form.name}`, body, nonce };
 }
 
-function looksOf(definition: FormDefinition, { tag, owner }: Language): Html {
-  const { name, description, pages, settings } = definition;
-  const language = chooseLanguage(settings?.locale, tag);
-  const fields = fieldsOf(definition).filter(isShown);
-  const view = { language, texts: [], parts: new Map(), problem: undefined, visible: true, files: new Map() };
-  const steps = [...new Set(fields.map(({ page }) => page))].sort((one, other) => one - other);
-  return html`<fieldset class="looks" disabled lang="${language.tag}" dir="${language.direction}"><legend class="sr">${name}</legend>
-<h3 dir="auto">${name}</h3>
-${description !== '' && html`<p class="lead" dir="auto">${description}</p>`}
-${steps.map((step) => {
-  const title = pages[step - 1]?.title ?? '';
-  return html`${title !== '' && html`<h4 dir="auto">${title}</h4>`}${fields.map((field) => field.page === step && renderField(field, view))}`;
-})}
-${settings?.successMessage ? html`<h4 lang="${tag}">${owner.textSuccess}</h4><p class="plain" dir="auto">${settings.successMessage}</p>` : false}</fieldset>`;
+/** What the form's own page would show, with what it begins with. */
+function sessionOf({ name, description, fields, pages, settings }: FormDefinition): HostedSession {
+  const { locale, submitLabel, theme, review } = settings ?? {};
+  return create(HostedSessionSchema, {
+    state: HostedState.OPEN,
+    formName: name,
+    description,
+    fields,
+    pages,
+    ...(locale !== undefined && { locale }),
+    ...(submitLabel !== undefined && { submitLabel }),
+    ...(theme !== undefined && { theme }),
+    ...(review !== undefined && { review }),
+  });
 }
 
 type Group = { title: string; texts: Text[] };
