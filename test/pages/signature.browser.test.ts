@@ -51,6 +51,27 @@ describe.skipIf(noBrowser)('a signature on the page', () => {
     expect(await inkOf(page, content)).toBeGreaterThan(100);
   });
 
+  it('is shown as a picture to who checks and keeps the answers', async () => {
+    const definition = { fields: [fields[0]], settings: { review: true } };
+    const [kept, fleeting] = await Promise.all([
+      givenSession(service, { ...definition, settings: { review: true, allowPartial: true } }),
+      givenSession(service, definition),
+    ]);
+    for (const { id } of [kept, fleeting]) {
+      const page = await browser.open(`/f/${id}`);
+      await draw(page);
+      for (const place of ['.review', '.copy']) {
+        await go(page, place);
+        const picture = page.getByRole('img', { name: 'Your signature' });
+        await expect
+          .poll(() => picture.evaluate((image: { naturalWidth: number }) => image.naturalWidth))
+          .toBeGreaterThan(100);
+        expect(await page.textContent(place)).not.toContain('signature.png');
+        expect(await browser.audit(page)).toEqual([]);
+      }
+    }
+  });
+
   it('is typed after all, or drawn after all: the last way counts', async () => {
     const [first, second] = await Promise.all(
       [1, 2].map(() => givenSession(service, { fields: [fields[0]] })),

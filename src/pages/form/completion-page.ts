@@ -10,6 +10,7 @@ import type { Page } from '../../http/reply.ts';
 import { fill, type Words } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
+import { pictureOf } from './form-page.ts';
 import { fieldsOf } from './page-source.ts';
 
 /**
@@ -24,7 +25,10 @@ export function renderCompletion(
 ): Page {
   const language = languageOf(request, ending.locale);
   const { words } = language;
-  const answers = ending.answers.map(({ label, text }) => ({ label, text: text || words.noAnswer }));
+  const answers = ending.answers.map(({ label, text, picture }) => ({
+    label,
+    answer: pictureOf(picture, label) ?? (text || words.noAnswer),
+  }));
   const { successMessage } = ending;
   const title = repeats(successMessage, words.thanksTitle) ? words.thanksText : words.thanksTitle;
   const [, again = '', lang] =
@@ -71,7 +75,7 @@ export function renderTyped(
   const answers = fields.flatMap((field) => {
     const answer = ownValue(typed, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    return text.trim() === '' ? [] : [{ label: field.label, text }];
+    return text.trim() === '' ? [] : [{ label: field.label, answer: text }];
   });
   return answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.typedText, answers }, words);
 }
@@ -79,7 +83,7 @@ export function renderTyped(
 /** Answers for a person to keep, and a button that prints them. */
 function renderCopy({ title, text, answers }: Copy, words: Words): Html {
   const rows = answers.map(
-    (answer) => html`<div><dt>${answer.label}</dt><dd>${answer.text}</dd></div>
+    ({ label, answer }) => html`<div><dt>${label}</dt><dd>${answer}</dd></div>
 `,
   );
   return html`<section class="copy"><h2>${title}</h2>
@@ -88,4 +92,4 @@ function renderCopy({ title, text, answers }: Copy, words: Words): Html {
 <p class="actions" id="print" hidden><button class="quiet" type="button">${words.print}</button></p></section>`;
 }
 
-type Copy = { title: string; text: string; answers: readonly { label: string; text: string }[] };
+type Copy = { title: string; text: string; answers: readonly { label: string; answer: string | Html }[] };

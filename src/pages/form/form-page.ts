@@ -59,7 +59,7 @@ ${identity(session, view)}
 ${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions || canBeCleared(field))) && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) => renderField(field, fieldView(field, view, visible)))}
-${step === REVIEW_STEP && review(view, visible)}
+${step === REVIEW_STEP && review(view, visible, session)}
 ${carried(view)}
 <input type="hidden" name="_page" value="${step}">
 <input type="hidden" name="_shown" value="${seen.join(' ')}">
@@ -125,14 +125,24 @@ ${description !== '' && html`<p class="lead"${dir}>${description}</p>`}`;
 type StepWords = { title: string; description: string };
 
 /** All answers, each with a button that leads back to its step. */
-function review({ fields, answers, language: { words, tag } }: FormView, visible: ReadonlySet<string>): Html {
+function review(
+  { fields, answers, language: { words, tag } }: FormView,
+  visible: ReadonlySet<string>,
+  { pictures }: HostedSession,
+): Html {
   return html`<dl class="review">${fields.map((field) => {
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
     const answer = ownValue(answers, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    return html`<div><dt>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd>${text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
+    return html`<div><dt>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
+}
+
+/** A drawn signature, within the page: its address would be a secret. Undefined if there is none. */
+export function pictureOf(png: Uint8Array | undefined, label: string): Html | undefined {
+  if (png === undefined || png.length === 0) return undefined;
+  return html`<img class="preview" alt="${label}" src="data:image/png;base64,${Buffer.from(png).toString('base64')}">`;
 }
 
 /** A form of its own, so that the Enter key never declines. */

@@ -15,13 +15,14 @@ import { fieldToMessage, themeToMessage } from '../../domain/definition/definiti
 import { loopbackOrigin } from '../../domain/definition/settings.ts';
 import { languagesOf, translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
-import { describeUnclaimed } from '../uploads/upload-claims.ts';
+import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';
 import type { HostedVisit } from './resolve-visit.ts';
 
@@ -66,11 +67,13 @@ export async function visitToMessage(
   }
 
   const held = currentAnswers(definition, session);
+  const answers = await describeUnclaimed(context, version, visibleAnswers(definition, held));
   return {
     ...looks,
     description: definition.description ?? '',
     fields: shownFields(definition.fields, held).map((field) => fieldToMessage(withoutDefault(field))),
-    answers: await describeUnclaimed(context, version, visibleAnswers(definition, held)),
+    answers,
+    ...(review === true && !posted && { pictures: await signaturesIn(context, definition, answers) }),
     allowPartial,
     submitLabel,
     honeypot: spam.honeypot === true,
@@ -138,7 +141,7 @@ type ShownVisit = Pick<HostedVisit, 'stored' | 'state' | 'permanent'> & {
  * its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
 export function completionOf(original: FormDefinition, answers: Answers, to: Reader): Completion {
-  const { redirectUrl, returnUrl = null, notFollowed = '' } = to;
+  const { redirectUrl, returnUrl = null, notFollowed = '', pictures = {} } = to;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const definition = translate(original, preferred);
   const { successMessage = '', locale = '', onePerRespondent = false } = definition.settings;
@@ -152,7 +155,10 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
     once: onePerRespondent,
     locale,
     ...(theme !== undefined && { theme }),
-    answers: answersInWords(definition, answers, { preferred }).map(({ label, text }) => ({ label, text })),
+    answers: answersInWords(definition, answers, { preferred }).map(({ fieldId, label, text }) => {
+      const picture = ownValue(pictures, fieldId);
+      return { label, text, ...(picture !== undefined && { picture }) };
+    }),
   };
 }
 
@@ -161,6 +167,8 @@ type Reader = {
   redirectUrl: string;
   returnUrl?: string | null;
   notFollowed?: string;
+  /** Drawn signatures, by field id. */
+  pictures?: Record<string, Uint8Array>;
   requestHeader: Headers;
 };
 

@@ -7,7 +7,7 @@ import {
 import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { readInputs } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
-import { followStep, type Goal, isOneStep } from '../../domain/answers/steps.ts';
+import { followStep, type Goal, isOneStep, REVIEW_STEP } from '../../domain/answers/steps.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import {
   failureOf,
@@ -27,7 +27,7 @@ import { inTimeSlice } from '../limits/time-slice.ts';
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
-import { describeUnclaimed } from '../uploads/upload-claims.ts';
+import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
 import { isTooQuick, keyOfPage } from './page-token.ts';
 import {
@@ -68,10 +68,12 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const returnUrl = stored === undefined ? null : returnUrlOf(stored, 'submitted');
   const { requestHeader } = call;
   const ended = { ...visit, state: HostedState.SUBMITTED };
+  const pictures = await signaturesIn(context, version.definition, result.answers);
+  const to = { redirectUrl, returnUrl, pictures, requestHeader };
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
     submissionId: result.submissionId,
-    ending: completionOf(version.definition, result.answers, { redirectUrl, returnUrl, requestHeader }),
+    ending: completionOf(version.definition, result.answers, to),
   };
 }
 
@@ -101,13 +103,17 @@ async function takeStep(context: ServiceContext, post: Post) {
   const partialAnswers = mergeAnswers(kept.session.partialAnswers ?? {}, kept.fitting);
   const held = currentAnswers(definition, { ...kept.session, partialAnswers });
   const answers = visibleAnswers(definition, held);
-  const reply = async (next: Next) => ({
-    session: await visitToMessage(context, visit, { posted: true }, call),
-    answers: await describeUnclaimed(context, version, answers),
-    refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
-    saved: kept.saved,
-    ...next,
-  });
+  const reply = async (next: Next) => {
+    const described = await describeUnclaimed(context, version, answers);
+    const pictures = next.step === REVIEW_STEP ? await signaturesIn(context, definition, described) : {};
+    return {
+      session: { ...(await visitToMessage(context, visit, { posted: true }, call)), pictures },
+      answers: described,
+      refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
+      saved: kept.saved,
+      ...next,
+    };
+  };
 
   if (goal === HostedGoal.SAVE) return reply({ step });
   if (!submitsAtOnce) {

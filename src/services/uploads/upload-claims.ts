@@ -2,6 +2,7 @@ import type { Answers } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
+import { SIGNATURE_TYPE } from '../../domain/fields/signature.ts';
 import { isObject, type Json, type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -47,6 +48,46 @@ export async function describeUnclaimed(
   if (claims.length === 0) return answers;
   const uploads = await knownUploads(context, version.formId, claims);
   return describeUploads(version.definition, answers, uploads, context.settings.baseUrl);
+}
+
+/**
+ * The PNGs of the drawn signatures in described answers, by field id, to be shown to who has drawn them. Empty where
+ * one can't be read now, or is larger than a page should carry: its name stands for it.
+ */
+export async function signaturesIn(
+  { uploads, log }: ServiceContext,
+  { fields }: FormDefinition,
+  answers: Answers,
+): Promise<Record<string, Uint8Array>> {
+  const pictures: Record<string, Uint8Array> = {};
+  let room = MAX_SHOWN_BYTES;
+  for (const { id, type } of fields) {
+    const answer = ownValue(answers, id);
+    if (type !== 'signature' || !isShownPicture(answer) || answer.size > room) continue;
+    room -= answer.size;
+    try {
+      const content = await uploads.get(answer.upload_id);
+      if (content === undefined) continue;
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of content) chunks.push(chunk);
+      pictures[id] = Buffer.concat(chunks);
+    } catch (error) {
+      log.warn({ err: error }, 'Could not read a signature; the page shows its name');
+    }
+  }
+  return pictures;
+}
+
+/** Many drawn signatures, and little beside the page's own memory. */
+const MAX_SHOWN_BYTES = 512 * 1024;
+
+function isShownPicture(answer: Json | undefined): answer is { upload_id: string; size: number } {
+  return (
+    isObject(answer) &&
+    typeof answer.upload_id === 'string' &&
+    typeof answer.size === 'number' &&
+    answer.content_type === SIGNATURE_TYPE
+  );
 }
 
 /** The address under which an upload is read back, with a key. */

@@ -140,6 +140,13 @@ export declare type AnsweredField = Message<"headlessforms.internal.v1.AnsweredF
    * @generated from field: string text = 2;
    */
   text: string;
+
+  /**
+   * The PNG of a drawn signature; empty: there is none to show.
+   *
+   * @generated from field: bytes picture = 3;
+   */
+  picture: Uint8Array;
 };
 
 /**
@@ -323,6 +330,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: string leads_to = 24;
    */
   leadsTo: string;
+
+  /**
+   * Where the last step shows all answers: the PNGs of drawn signatures, by field id.
+   *
+   * @generated from field: map<string, bytes> pictures = 25;
+   */
+  pictures: { [key: string]: Uint8Array };
 };
 
 /**
