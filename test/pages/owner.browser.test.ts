@@ -287,6 +287,9 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     for (const path of paths) {
       await page.goto(new URL(`/owner${path}`, service.url).href);
       expect(await browser.audit(page), path).toEqual([]);
+      const isCut =
+        "[...document.querySelectorAll('.cards')].some((cards) => cards.scrollWidth > cards.clientWidth)";
+      if (name !== 'light') expect(await page.evaluate(isCut), path).toBe(false);
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);
     }
     await page.goto(new URL(`/owner/forms/${id}`, service.url).href);
