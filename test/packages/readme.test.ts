@@ -92,10 +92,10 @@ describe('the lines of the package’s README', () => {
     it('read a form, submit it, and name what is refused', async () => {
       await using site = await serveScript(await bundle(await installed.write('form.js', linesOf(0))));
 
-      const page = await browser.open(`${site.origin}/`);
+      const page = await browser.open('/health');
       const said: string[] = [];
       page.on('console', (message) => said.push(message.text()));
-      await page.reload();
+      await page.goto(`${site.origin}/`);
       await until(() => said.some((line) => line.startsWith('sub_')));
 
       expect(said.slice(0, 2)).toEqual(['email: Email', 'message: Message']);
