@@ -7,6 +7,7 @@ import { isLoopback } from './domain/addresses/ip-address.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { errorMessage } from './domain/errors/system-errors.ts';
+import { projectPattern, retentionDays } from './domain/limits/limits.ts';
 import { parseSecretKey } from './domain/secrets/secret-key.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
 import { parseTokenScopes, type TokenScopes } from './mcp/authorization/token-scopes.ts';
@@ -102,7 +103,7 @@ const port = wholeNumber(0, 65_535);
 
 const projectName = z
   .string()
-  .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" });
+  .regex(projectPattern, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" });
 
 const hostName = z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' });
 
@@ -330,13 +331,13 @@ const table = z.object({
     'DELIVERY_RETENTION_DAYS',
     'how long the log of finished deliveries is kept',
     '90',
-    wholeNumber(1, 3650),
+    wholeNumber(retentionDays.min, retentionDays.max),
   ),
   auditRetentionDays: setting(
     'AUDIT_RETENTION_DAYS',
     'how long the audit log is kept',
     '365',
-    wholeNumber(1, 3650),
+    wholeNumber(retentionDays.min, retentionDays.max),
   ),
   vacuumWindow: setting(
     'VACUUM_WINDOW',

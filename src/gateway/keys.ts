@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
-import { pageSizes } from '../domain/limits/limits.ts';
+import { keyLimits, pageSizes, projectPattern } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { durationOf, shape, timeReply } from '../http/shape.ts';
 import { done, listRoute, type Route, route, tagged } from './route.ts';
@@ -13,7 +13,7 @@ const scopeSchema = { type: 'string', enum: scopes } as const;
 
 const createKeyBody = z
   .strictObject({
-    name: z.string().meta({ minLength: 1, maxLength: 200 }).describe('What to call it.'),
+    name: z.string().meta({ minLength: 1, maxLength: keyLimits.name }).describe('What to call it.'),
     scopes: z
       .array(z.string())
       .meta({
@@ -27,8 +27,8 @@ const createKeyBody = z
       .string()
       .min(1)
       .exactOptional()
-      .meta({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Absent: the caller’s own.' }),
-    expires_in: seconds({ min: 1, max: 3_153_600_000 })
+      .meta({ pattern: projectPattern.source, description: 'Absent: the caller’s own.' }),
+    expires_in: seconds({ min: 1, max: keyLimits.seconds })
       .exactOptional()
       .describe('Seconds; absent: it ends with the key that makes it, or never.'),
   })

@@ -7,7 +7,7 @@ import { failed, invalid, notFound } from '../domain/errors/failure.ts';
 import { oneOfEnum, required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import { textProblem } from '../domain/json/json-problems.ts';
-import { pageSizes } from '../domain/limits/limits.ts';
+import { browserLength, pageSizes } from '../domain/limits/limits.ts';
 import { hashSecret } from '../domain/secrets/new-secrets.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
@@ -135,7 +135,5 @@ type ListRequest = { pageSize: number; pageToken: string };
 
 /** The digest of what only one browser has, so that a link works there alone; null if it named none. */
 export function browserHashOf(browser: string): string | null {
-  return browser === '' || browser.length > MAX_BROWSER_LENGTH ? null : hashSecret(browser);
+  return browser === '' || browser.length > browserLength.max ? null : hashSecret(browser);
 }
-
-const MAX_BROWSER_LENGTH = 128;

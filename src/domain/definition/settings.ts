@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isLoopback } from '../addresses/ip-address.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { textUpTo } from '../fields/text.ts';
-import { formLimits } from '../limits/limits.ts';
+import { formLimits, retentionDays } from '../limits/limits.ts';
 import { isLanguageTag } from '../text/accept-language.ts';
 
 /** What the database and the typed message hold. */
@@ -54,8 +54,8 @@ export const settingsSchema = z
     embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
     retentionDays: z
       .int()
-      .min(1)
-      .max(3650)
+      .min(retentionDays.min)
+      .max(retentionDays.max)
       .exactOptional()
       .describe('Absent: submissions are kept permanently.'),
     closesAt: textUpTo(64)

@@ -25,6 +25,18 @@ export const MAX_SOURCE_LENGTH = 200;
 /** Characters of an idempotency key. */
 export const idempotencyKeyLength = { min: 1, max: 255 } as const;
 
+/**
+ * Of an API key: characters of its name, and how many seconds it may live. A hundred years: more is most likely a
+ * mistake, since a key without an end has no `expires_in`.
+ */
+export const keyLimits = { name: 200, seconds: 100 * 365 * 24 * 3600 } as const;
+
+/** For how many days a form's answers, or what the service logs, may be kept. */
+export const retentionDays = { min: 1, max: 3650 } as const;
+
+/** Characters of what only one browser has, by which links and codes work there alone. */
+export const browserLength = { min: 16, max: 128 } as const;
+
 /** The interface's size of a JSON body, section 8 of its limits. */
 export const MAX_MESSAGE_BYTES = 256 * 1024;
 
@@ -134,6 +146,9 @@ export const formLimits = {
   languageTag: 35,
   managedBy: 200,
 } as const;
+
+/** The name of a project. */
+export const projectPattern = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** What names a form in files. */
 export const formKeyPattern = /^[a-z0-9][a-z0-9._-]{0,63}$/;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
+import { retentionDays, sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
@@ -81,8 +81,8 @@ export const askBody = z
       ),
     retention_days: z
       .int()
-      .min(1)
-      .max(3650)
+      .min(retentionDays.min)
+      .max(retentionDays.max)
       .exactOptional()
       .describe(
         'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +

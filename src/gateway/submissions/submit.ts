@@ -12,6 +12,7 @@ import {
 import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../../domain/json/json.ts';
+import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError, withPaths } from '../../http/errors.ts';
@@ -31,7 +32,7 @@ const submissionBody = z
     source: z
       .string()
       .exactOptional()
-      .meta({ maxLength: 200, description: 'Where they come from; default `api`.' }),
+      .meta({ maxLength: MAX_SOURCE_LENGTH, description: 'Where they come from; default `api`.' }),
   })
   .meta({ id: 'SubmissionInput' });
 

@@ -4,7 +4,7 @@ import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.j
 import { idOf, withFieldIds } from '../../domain/definition/questions.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import { isObject } from '../../domain/json/json.ts';
-import { idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
+import { formLimits, idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { notifyOf } from '../../http/notify.ts';
@@ -89,7 +89,7 @@ export const definition = jsonObject
   .meta({
     required: ['name', 'fields'],
     properties: {
-      name: { type: 'string', maxLength: 200 },
+      name: { type: 'string', maxLength: formLimits.name },
       slug: { type: 'string', pattern: '^[A-Za-z0-9._~-]{1,64}$' },
       description: { type: 'string' },
       fields: {

@@ -3,6 +3,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
+import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
 import {
@@ -41,7 +42,11 @@ export const submissionTools: Tool[] = [
       form_id: formId.exactOptional(),
       session_id: sessionId.exactOptional().describe('Instead of form_id: the session to end.'),
       answers: jsonObject.describe('By field id.'),
-      source: z.string().max(200).default('mcp').describe('Where they come from; not with session_id.'),
+      source: z
+        .string()
+        .max(MAX_SOURCE_LENGTH)
+        .default('mcp')
+        .describe('Where they come from; not with session_id.'),
       idempotency_key: idempotencyKey.describe(
         'Any text of your own: repeated with it, the same call gives the first result again. Not with session_id: a ' +
           'session is submitted once, and a repeat is told which submission that was.',

@@ -7,7 +7,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import { widestNetworkOf } from '../../domain/addresses/ip-address.ts';
 import { invalid, limited, notFound } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
-import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
+import { browserLength, DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { pageLimits } from '../../domain/methods.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { pseudonymOf } from '../../domain/secrets/secret-key.ts';
@@ -169,11 +169,15 @@ function requirePlace(page: RespondentPage): Omit<CodePlace, 'browserHash'> {
 
 function requireBrowser(browser: string): void {
   if (!isBrowser(browser))
-    throw badParameter('browser', 'custom', `Expected 16 to ${MAX_BROWSER_LENGTH} characters`);
+    throw badParameter(
+      'browser',
+      'custom',
+      `Expected ${browserLength.min} to ${browserLength.max} characters`,
+    );
 }
 
 function isBrowser(browser: string): boolean {
-  return browser.length >= 16 && browser.length <= MAX_BROWSER_LENGTH;
+  return browser.length >= browserLength.min && browser.length <= browserLength.max;
 }
 
 function codesOf(session: Session | undefined): number {
@@ -184,8 +188,6 @@ function tooManyOfSession(session: Session | undefined) {
   const restMs = session === undefined ? DAY_MS : session.expiresAt.getTime() - session.readAt.getTime();
   return limited('codes_of_session', `This session has had ${CODES_A_SESSION} codes`, restMs / 1000);
 }
-
-const MAX_BROWSER_LENGTH = 128;
 
 /** A session, or the form whose own page it is. */
 export type RespondentPage = { form: PublishedForm; session: Session | undefined };

@@ -8,7 +8,7 @@ import { failed, insufficientScope, invalid, notFound } from '../../domain/error
 import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { newId } from '../../domain/ids.ts';
-import { DAY_MS, pageSizes } from '../../domain/limits/limits.ts';
+import { keyLimits, pageSizes, projectPattern } from '../../domain/limits/limits.ts';
 import { scopes as allScopes, DEFAULT_PROJECT, holds, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -150,9 +150,10 @@ export function newKeyProblems(
   caller: Pick<Caller, 'project' | 'scopes' | 'expiresAt'>,
   time: number,
 ): Violation[] {
-  const most = Math.floor((lifeLeft(caller, time) ?? MAX_LIFE_MS) / 1000);
+  const left = lifeLeft(caller, time);
+  const most = left === undefined ? keyLimits.seconds : Math.floor(left / 1000);
   return [
-    ...textProblems(name, 'name', { max: MAX_NAME_LENGTH, needed: true }),
+    ...textProblems(name, 'name', { max: keyLimits.name, needed: true }),
     ...scopeProblems(scopes, caller),
     ...projectProblems(project, caller),
     ...secondsProblems(expiresIn, 'expires_in', { min: 1, max: most }),
@@ -215,7 +216,7 @@ function scopeProblems(scopes: string[], caller: Pick<Caller, 'scopes'>): Violat
 function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scopes'>): Violation[] {
   const path = 'project';
   if (project === caller.project) return [];
-  if (!projectName.test(project)) {
+  if (!projectPattern.test(project)) {
     const message = "Expected 1 to 64 letters, digits, '.', '_' or '-'";
     return [{ path, code: 'invalid_string', message }];
   }
@@ -238,14 +239,6 @@ export function keyToMessage(key: Key, project: string): MessageInitShape<typeof
     ...(lastUsedAt !== null && { lastUseTime: timestampFromDate(lastUsedAt) }),
   };
 }
-
-const MAX_NAME_LENGTH = 200;
-
-/** As PUBLIC_PROJECT. */
-const projectName = /^[A-Za-z0-9._-]{1,64}$/;
-
-/** A hundred years. Longer is most likely a mistake: a key without an end has no `expires_in`. */
-const MAX_LIFE_MS = 100 * 365 * DAY_MS;
 
 /** How long a caller's key still works, in milliseconds; undefined if it has no end. No key outlives its maker. */
 function lifeLeft({ expiresAt }: Pick<Caller, 'expiresAt'>, time: number): number | undefined {
