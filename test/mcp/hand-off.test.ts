@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { engines } from '../support/database.ts';
 import { forged } from '../support/forged.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { startService, type TestService } from '../support/server.ts';
+import { verifySignature } from '../support/verify-signature.ts';
 import { startAgent } from './agent.ts';
 
 const fields = [
@@ -203,6 +205,22 @@ describe.each(engines)('ask_person on %s', (engine) => {
     expect(statuses).toEqual([400, 400, 400, 202]);
     expect(facts).toMatchObject({ status: 'submitted', answers: { consent: false } });
     expect(service.logged).toEqual([]);
+  });
+
+  it('has the session call back at its end, signed with the given secret', async () => {
+    await using agent = await startAgent(service);
+    await using receiver = await startReceiver();
+    const secret = 'a secret of sixteen';
+
+    const { facts } = await agent.use('ask_person', { ...args(), callback: { url: receiver.url, secret } });
+    await submit(facts.session_id);
+    const [call] = await receiver.expectRequests(1);
+
+    const { body = '', headers } = call ?? {};
+    const header = String(headers?.['x-service-signature']);
+    expect(JSON.parse(body).data).toMatchObject({ sessionId: facts.session_id, outcome: 'submitted' });
+    expect(verifySignature({ header, body, secret, now: Date.now() })).toBe(true);
+    expect(JSON.stringify(facts)).not.toContain(secret);
   });
 
   it('says that the session still waits when the person declines, and how it ended else', async () => {

@@ -88,6 +88,13 @@ export const askPerson = defineTool({
       .describe(
         'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
       ),
+    callback: z
+      .strictObject({ url: z.string(), secret: z.string() })
+      .exactOptional()
+      .describe(
+        'Called once, signed with your secret, when the session ends, whatever its outcome: for a workflow that ' +
+          'waits outside of this conversation.',
+      ),
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
