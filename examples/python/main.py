@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -24,7 +25,7 @@ SECRET = "a secret of sixteen"
 KEY = (("authorization", f"Bearer {os.environ['API_KEY']}"),)
 
 
-def main():
+def main() -> None:
     channel = grpc.insecure_channel(os.environ.get("GRPC_TARGET", "localhost:8081"))
     forms = forms_pb2_grpc.FormsServiceStub(channel)
     submissions = submissions_pb2_grpc.SubmissionsServiceStub(channel)
@@ -47,7 +48,7 @@ def main():
     )
     print(f"activated {form_id}")
 
-    received = queue.Queue()
+    received: queue.Queue[tuple[str, bytes]] = queue.Queue()
     receiver = start_receiver(received)
     webhooks.CreateWebhook(
         webhooks_pb2.CreateWebhookRequest(
@@ -91,13 +92,13 @@ def main():
     print(f"webhook signature {'valid' if is_signed(header, body) else 'INVALID'}")
 
 
-def struct(**answers):
+def struct(**answers: str) -> Struct:
     message = Struct()
     message.update(answers)
     return message
 
 
-def failure_of(error):
+def failure_of(error: grpc.RpcError) -> errors_pb2.Failure:
     """The typed detail of a refused call, from the message google.rpc.Status in its trailers."""
     trailers = dict(error.trailing_metadata())
     for detail in details_in(trailers["grpc-status-details-bin"]):
@@ -108,11 +109,11 @@ def failure_of(error):
     return errors_pb2.Failure()
 
 
-def details_in(status):
+def details_in(status: bytes) -> Iterator[Any]:
     """google.rpc.Status has its details, a list of Any, at field 3. With the package grpcio-status: from_call(error)."""
     at = 0
 
-    def varint():
+    def varint() -> int:
         nonlocal at
         value = shift = 0
         while True:
@@ -134,15 +135,15 @@ def details_in(status):
         at += size
 
 
-def start_receiver(received):
+def start_receiver(received: queue.Queue[tuple[str, bytes]]) -> HTTPServer:
     class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self):
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             received.put((self.headers["x-service-signature"], body))
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_):
+        def log_message(self, *_: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Receiver)
@@ -150,7 +151,7 @@ def start_receiver(received):
     return server
 
 
-def is_signed(header, body):
+def is_signed(header: str, body: bytes) -> bool:
     """`t=<seconds>, v1=<hex>`: HMAC-SHA256 over `<seconds>.<body>`. A real receiver also refuses old times."""
     parts = dict(part.strip().split("=", 1) for part in header.split(","))
     mac = hmac.new(SECRET.encode(), f"{parts['t']}.".encode() + body, hashlib.sha256)

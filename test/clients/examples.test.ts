@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
-import { expectedOutput, type Given, givenLargeForm } from './given.ts';
-import { useDebianModules } from './go-modules.ts';
+import { expectedOutput, type Given, givenLargeForm, repeated } from './given.ts';
+import { type LossyProxy, startLossyProxy } from './lossy-proxy.ts';
 import {
   ANSWERS_PROTO,
   givenTypedForm,
@@ -32,6 +32,9 @@ const inJava = (source: string, name: string) => [
   java -cp gen/classes:${jars.join(':')} ${name}`,
 ];
 
+/** What the checks in Go import beside what the example does is not vendored: they take Debian's packages as they are. */
+const debianModules = ['-mod=mod', '-modfile=gen/debian.mod', '-overlay=gen/overlay.json'];
+
 /** The examples, each with a command that succeeds where its toolchain is installed, and the check of the rest. */
 const examples: Language[] = [
   {
@@ -43,7 +46,8 @@ const examples: Language[] = [
   },
   {
     name: 'python',
-    check: 'command -v protoc grpc_python_plugin && python3 -c "import grpc"',
+    check: 'command -v protoc grpc_python_plugin protoc-gen-mypy mypy && python3 -c "import grpc"',
+    prepare: ['buf', 'generate', '--template', 'buf.gen.types.yaml'],
     run: ['python3', 'main.py'],
     operations: ['python3', '../../test/clients/python/check.py'],
     answers: { protoc_builtin: 'python', out: 'gen/answers' },
@@ -61,8 +65,9 @@ const examples: Language[] = [
     name: 'go',
     check:
       'command -v go protoc-gen-go protoc-gen-go-grpc && test -d /usr/share/gocode/src/google.golang.org/grpc',
-    run: ['go', 'run', '.'],
-    operations: ['go', 'run', '../../test/clients/go/check.go'],
+    prepare: ['./vendor-debian.sh'],
+    run: ['go', 'run', '-mod=vendor', '-modfile=gen/debian.mod', '.'],
+    operations: ['go', 'run', ...debianModules, '../../test/clients/go/check.go'],
     answers: {
       local: 'protoc-gen-go',
       out: 'gen',
@@ -71,7 +76,7 @@ const examples: Language[] = [
         `M${ANSWERS_PROTO}=example.com/client/gen/headlessforms/generated/every_type`,
       ],
     },
-    typed: ['go', 'run', '../../test/clients/go/typed/typed.go'],
+    typed: ['go', 'run', ...debianModules, '../../test/clients/go/typed/typed.go'],
   },
   {
     name: 'cpp',
@@ -114,6 +119,10 @@ const root = join(import.meta.dirname, '../..');
 const env: NodeJS.ProcessEnv = {
   ...process.env,
   PATH: `/usr/bin:${root}/node_modules/.bin:${process.env.PATH}`,
+  // Go's modules come from Debian's packages, and from nowhere else.
+  GOFLAGS: '',
+  GOPROXY: 'off',
+  GOMODCACHE: join(root, 'examples/go/gen/no-modules'),
 };
 
 const missing = languages.filter(({ check }) => spawnSync('sh', ['-c', check], { env }).status !== 0);
@@ -123,12 +132,15 @@ if (missing.length > 0) console.warn(`Left out: ${missing.map(({ name }) => name
 /** The compiler takes some minutes for C++, and has a machine that may do more. */
 const BUILD_MS = 900_000;
 
+const opened = new AsyncDisposableStack();
 let service: TestService;
+let lossy: LossyProxy;
 let given: Given;
 let typed: TypedForm;
 
 beforeAll(async () => {
-  service = await startService();
+  service = opened.use(await startService());
+  lossy = opened.use(await startLossyProxy(service));
   given = await givenLargeForm(service);
   typed = await givenTypedForm(service);
   await Promise.all(
@@ -137,14 +149,12 @@ beforeAll(async () => {
       await run('buf', ['generate'], { cwd, env });
       const template = JSON.stringify({ version: 'v2', plugins: [language.answers] });
       await run('buf', ['generate', writeProto(cwd, typed), '--template', template], { cwd, env });
+      const [command, ...args] = language.prepare ?? [];
+      if (command !== undefined) await run(command, args, { cwd, env });
     }),
   );
-  for (const language of installed.filter(({ name }) => name === 'go')) {
-    const flags = useDebianModules(join(folderOf(language), 'gen'));
-    Object.assign(env, { GOFLAGS: flags.join(' '), GOPROXY: 'off' });
-  }
-}, 120_000);
-afterAll(() => service[Symbol.asyncDispose]());
+}, BUILD_MS);
+afterAll(() => opened.disposeAsync());
 
 it('misses no toolchain in CI', () => {
   expect(process.env.CI === 'true' ? missing.map(({ name }) => name) : []).toEqual([]);
@@ -171,11 +181,29 @@ it.each(installed)(
 );
 
 it.each(installed.filter(({ operations }) => operations !== undefined))(
-  'the client in $name reads compressed, large and late replies by gRPC, and does everything by Connect in JSON',
+  'the client in $name reads compressed, large, late and lost replies by gRPC, and does everything by Connect in JSON',
   async (language) => {
     const output = await outputOf(language, language.operations ?? []);
 
     expect(output.split('\n')).toEqual(expectedOutput);
+    expect(lossy.takeCalls()).toEqual(repeated(2));
+  },
+  BUILD_MS,
+);
+
+it.runIf(installed.some(({ name }) => name === 'python'))(
+  'the client in Python fits the types of the generated code, which refuse a wrong value',
+  async () => {
+    const cwd = join(root, 'examples/python');
+    const types = { ...env, MYPYPATH: 'gen/types:typings' };
+    const mypy = async (...args: string[]) => {
+      const checked = run('mypy', ['--strict', '--cache-dir=gen/mypy', ...args], { cwd, env: types });
+      return (await checked.catch((error: { stdout: string }) => error)).stdout;
+    };
+    const wrong = `from headlessforms.v1 import definition_pb2\ndefinition_pb2.FormField(required="yes")`;
+
+    expect(await mypy('main.py')).toBe('Success: no issues found in 1 source file\n');
+    expect(await mypy('-c', wrong)).toMatch(/Argument "required" to "FormField" has incompatible type "str"/);
   },
   BUILD_MS,
 );
@@ -217,13 +245,16 @@ async function outputOf(
     API_KEY: service.key,
     GRPC_TARGET: new URL(service.grpcUrl).host,
     HTTP_TARGET: new URL(service.url).host,
+    LOSSY_GRPC_TARGET: new URL(lossy.grpcUrl).host,
+    LOSSY_HTTP_TARGET: new URL(lossy.url).host,
     FORM_ID: given.formId,
     LARGE_FORM_ID: given.largeFormId,
     UPLOAD_ID: given.uploadId,
   };
   const { stdout } = await run(command, args, {
     cwd: folderOf(language),
-    env: { ...env, ...targets, ...more },
+    // Go's library repeats calls where it is asked to, in older versions.
+    env: { ...env, GRPC_GO_RETRY: 'on', ...targets, ...more },
   });
   return stdout;
 }
@@ -234,10 +265,14 @@ function folderOf({ name }: Language): string {
 
 const run = promisify(execFile);
 
-/** `answers` is the plugin of buf that generates the message of answers, which the command `typed` uses. */
+/**
+ * `prepare` comes after the code is generated. `answers` is the plugin of buf that generates the message of answers, which
+ * the command `typed` uses.
+ */
 type Language = {
   name: string;
   check: string;
+  prepare?: string[];
   run: string[];
   operations?: string[];
   answers: object;

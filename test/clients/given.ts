@@ -35,6 +35,9 @@ export const expectedOutput = [
   `grpc exported ${SUBMISSIONS}`,
   'grpc uploaded 2000000',
   `grpc downloaded ${FILE_BYTES}`,
+  'grpc retried',
+  'grpc filtered 1',
+  'grpc watched by token',
   'connect activated 200',
   'connect submitted 200',
   'connect refused 400 invalid_argument answers.email VIOLATION_CODE_INVALID_STRING',
@@ -47,7 +50,15 @@ export const expectedOutput = [
   `connect exported ${SUBMISSIONS}`,
   'connect uploaded 2000000',
   `connect downloaded ${FILE_BYTES}`,
+  'connect retried',
+  'connect filtered 1',
+  'connect watched by token',
   '',
 ];
+
+/** What comes to a proxy that loses every other reply, of clients that submit through it once. */
+export function repeated(clients: number): Record<string, number> {
+  return { '/headlessforms.v1.SubmissionsService/CreateSubmission': 2 * clients };
+}
 
 export type Given = { formId: string; largeFormId: string; uploadId: string };

@@ -9,8 +9,12 @@ import type { Given } from './given.ts';
 
 const DEADLINE_MS = 400;
 
-/** Does all that clients do by a transport that sends a key, in Node as in a browser, and says how it went. */
-export async function everyOperation(transport: Transport, { formId, largeFormId, uploadId }: Given) {
+/**
+ * Does all that clients do by a transport that sends a key, in Node as in a browser, and says how it went. The transport
+ * `lossy` loses replies, and repeats calls.
+ */
+export async function everyOperation(transport: Transport, lossy: Transport, given: Given) {
+  const { formId, largeFormId, uploadId } = given;
   const forms = createClient(FormsService, transport);
   const submissions = createClient(SubmissionsService, transport);
   const sessions = createClient(SessionsService, transport);
@@ -69,6 +73,30 @@ export async function everyOperation(transport: Transport, { formId, largeFormId
   const target = { case: 'formId' as const, value: largeFormId };
   const uploaded = await uploads.createUpload({ target, fieldId: 'cv', content });
 
+  const mark = crypto.randomUUID();
+  await createClient(SubmissionsService, lossy).createSubmission({
+    formId,
+    answers: { email: 'ada@example.com', note: mark },
+  });
+  const found = await submissions.listSubmissions({
+    formId,
+    filters: [{ fieldId: 'note', condition: { case: 'eq', value: mark } }],
+    includeTotal: true,
+  });
+
+  const { token } = await submissions.createStreamToken({ formId });
+  const headers = { authorization: `Bearer ${token}` };
+  const hasBegun = new AbortController();
+  let watched = 0;
+  try {
+    for await (const _ of submissions.watchSubmissions({ formId }, { headers, signal: hasBegun.signal })) {
+      watched += 1;
+      hasBegun.abort();
+    }
+  } catch (error) {
+    if (!hasBegun.signal.aborted) throw error;
+  }
+
   return {
     refused: refused
       ?.findDetails(FailureSchema)
@@ -81,6 +109,8 @@ export async function everyOperation(transport: Transport, { formId, largeFormId
     lines,
     downloaded,
     uploaded: uploaded.upload?.size,
+    found: Number(found.totalSize),
+    watched,
   };
 }
 
@@ -95,4 +125,6 @@ export const everyResult = {
   lines: 24,
   downloaded: 10 * 1024 * 1024,
   uploaded: 1_500_000,
+  found: 1,
+  watched: 1,
 };

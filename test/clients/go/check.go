@@ -1,4 +1,4 @@
-// What examples/go does not show: gzip, deadlines, large replies and uploads by gRPC; everything by Connect as JSON.
+// What examples/go does not show by gRPC, such as gzip, deadlines, uploads and retries; everything by Connect as JSON.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	headlessformsv1 "example.com/client/gen/headlessforms/v1"
 )
 
-const deadline = 400 * time.Millisecond
+const deadline, watchTime = 400 * time.Millisecond, 3 * time.Second
 
 var (
 	formID        = os.Getenv("FORM_ID")
@@ -37,6 +37,17 @@ var (
 )
 
 const pieces = 20
+
+// As docs/rpc.md has it for all services.
+const retries = `{
+  "methodConfig": [{
+    "name": [{"service": "headlessforms.v1.SubmissionsService"}],
+    "retryPolicy": {
+      "maxAttempts": 4, "initialBackoff": "0.2s", "maxBackoff": "5s", "backoffMultiplier": 2,
+      "retryableStatusCodes": ["UNAVAILABLE"]
+    }
+  }]
+}`
 
 func main() {
 	checkGRPC()
@@ -117,6 +128,36 @@ func checkGRPC() {
 		size += len(part.Content)
 	}
 	fmt.Println("grpc downloaded", size)
+
+	lossy, err := grpc.Dial(os.Getenv("LOSSY_GRPC_TARGET"), grpc.WithInsecure(), grpc.WithDefaultServiceConfig(retries))
+	must(err)
+	defer lossy.Close()
+	mark := "go by grpc"
+	answers, err = structpb.NewStruct(map[string]interface{}{"email": "ada@example.com", "note": mark})
+	must(err)
+	_, err = headlessformsv1.NewSubmissionsServiceClient(lossy).CreateSubmission(context.Background(),
+		&headlessformsv1.CreateSubmissionRequest{FormId: formID, Answers: answers, IdempotencyKey: mark})
+	must(err)
+	fmt.Println("grpc retried")
+	found, err := submissions.ListSubmissions(owner, &headlessformsv1.ListSubmissionsRequest{
+		FormId: formID, IncludeTotal: true,
+		Filters: []*headlessformsv1.AnswerFilter{{
+			FieldId: "note", Condition: &headlessformsv1.AnswerFilter_Eq{Eq: mark},
+		}},
+	})
+	must(err)
+	fmt.Println("grpc filtered", found.GetTotalSize())
+
+	token, err := submissions.CreateStreamToken(owner, &headlessformsv1.CreateStreamTokenRequest{FormId: formID})
+	must(err)
+	watcher, stop := context.WithCancel(
+		metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+token.Token))
+	defer stop()
+	watch, err = submissions.WatchSubmissions(watcher, &headlessformsv1.WatchSubmissionsRequest{FormId: formID})
+	must(err)
+	_, err = watch.Recv()
+	must(err)
+	fmt.Println("grpc watched by token")
 }
 
 func checkConnect() {
@@ -188,6 +229,34 @@ func checkConnect() {
 		size += len(reply.Content)
 	}
 	fmt.Println("connect downloaded", size)
+
+	mark := "go by connect"
+	submit := object{
+		"formId": formID, "idempotencyKey": mark, "answers": object{"email": "ada@example.com", "note": mark},
+	}
+	body, err := json.Marshal(submit)
+	must(err)
+	for lost := true; lost; {
+		request := newRequest(os.Getenv("LOSSY_HTTP_TARGET"), "SubmissionsService/CreateSubmission", "application/json", body)
+		response, err := http.DefaultClient.Do(request)
+		lost = err != nil
+		if !lost {
+			response.Body.Close()
+		}
+	}
+	fmt.Println("connect retried")
+	filter := object{"fieldId": "note", "eq": mark}
+	_, found := call("SubmissionsService/ListSubmissions",
+		object{"formId": formID, "filters": []object{filter}, "includeTotal": true}, false)
+	fmt.Println("connect filtered", found.TotalSize)
+
+	_, made = call("SubmissionsService/CreateStreamToken", object{"formId": formID}, false)
+	authorization = "Bearer " + made.Token
+	for replies = nil; len(replies) == 0; {
+		// On a busy machine nothing may come in time.
+		replies, _ = stream("SubmissionsService/WatchSubmissions", []object{{"formId": formID}}, watchTime)
+	}
+	fmt.Println("connect watched by token")
 }
 
 // A unary call: its status and its JSON, which is the reply or the error. Go's client accepts gzip, and reads it.
@@ -238,12 +307,7 @@ func stream(method string, messages []object, timeout time.Duration) ([]reply, r
 }
 
 func post(method, contentType string, body []byte, headers map[string]string) (int, []byte) {
-	url := "http://" + os.Getenv("HTTP_TARGET") + "/headlessforms.v1." + method
-	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-	must(err)
-	request.Header.Set("Authorization", authorization)
-	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Connect-Protocol-Version", "1")
+	request := newRequest(os.Getenv("HTTP_TARGET"), method, contentType, body)
 	for name, value := range headers {
 		request.Header.Set(name, value)
 	}
@@ -253,6 +317,16 @@ func post(method, contentType string, body []byte, headers map[string]string) (i
 	data, err := io.ReadAll(response.Body)
 	must(err)
 	return response.StatusCode, data
+}
+
+func newRequest(target, method, contentType string, body []byte) *http.Request {
+	url := "http://" + target + "/headlessforms.v1." + method
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	must(err)
+	request.Header.Set("Authorization", authorization)
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Connect-Protocol-Version", "1")
+	return request
 }
 
 func parse(data []byte) reply {
@@ -294,6 +368,8 @@ type reply struct {
 	Submission      submission
 	Submissions     []submission
 	NextPageToken   string
+	TotalSize       string
+	Token           string
 	Session         struct{ ID, Status string }
 	Data, Content   []byte
 	Upload          struct{ Size int }

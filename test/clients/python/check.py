@@ -1,4 +1,4 @@
-"""What examples/python does not show: gzip, deadlines, large replies and uploads by gRPC; everything by Connect as JSON."""
+"""What examples/python does not show by gRPC, such as gzip, deadlines, uploads and retries; everything by Connect as JSON."""
 
 import base64
 import gzip
@@ -6,7 +6,7 @@ import json
 import os
 import struct
 import sys
-from http.client import HTTPConnection
+from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples/python/gen"))
@@ -21,6 +21,22 @@ AUTHORIZATION = f"Bearer {os.environ['API_KEY']}"
 NOTE = "x" * 20_000
 PIECES = [b"x" * 100_000] * 20
 DEADLINE_S = 0.4
+WATCH_MS = 3000
+# As docs/rpc.md has it for all services.
+RETRIES = {
+    "methodConfig": [
+        {
+            "name": [{"service": "headlessforms.v1.SubmissionsService"}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "5s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
 
 
 def check_grpc():
@@ -66,6 +82,35 @@ def check_grpc():
     print("grpc uploaded", uploads.UploadFile(parts, metadata=key).upload.size)
     download = uploads.GetUpload(uploads_pb2.GetUploadRequest(upload_id=UPLOAD_ID), metadata=key)
     print("grpc downloaded", sum(len(piece.content) for piece in download))
+
+    lossy = grpc.insecure_channel(
+        os.environ["LOSSY_GRPC_TARGET"], options=[("grpc.service_config", json.dumps(RETRIES))]
+    )
+    mark = "python by grpc"
+    answers = Struct()
+    answers.update({"email": "ada@example.com", "note": mark})
+    submissions_pb2_grpc.SubmissionsServiceStub(lossy).CreateSubmission(
+        submissions_pb2.CreateSubmissionRequest(form_id=FORM_ID, answers=answers, idempotency_key=mark)
+    )
+    print("grpc retried")
+    found = submissions.ListSubmissions(
+        submissions_pb2.ListSubmissionsRequest(
+            form_id=FORM_ID,
+            filters=[submissions_pb2.AnswerFilter(field_id="note", eq=mark)],
+            include_total=True,
+        ),
+        metadata=key,
+    )
+    print("grpc filtered", found.total_size)
+
+    made = submissions.CreateStreamToken(submissions_pb2.CreateStreamTokenRequest(form_id=FORM_ID), metadata=key)
+    watch = submissions.WatchSubmissions(
+        submissions_pb2.WatchSubmissionsRequest(form_id=FORM_ID),
+        metadata=(("authorization", f"Bearer {made.token}"),),
+    )
+    next(watch)
+    print("grpc watched by token")
+    watch.cancel()
 
 
 def check_connect():
@@ -117,13 +162,31 @@ def check_connect():
     pieces, _ = stream("UploadsService/GetUpload", [{"uploadId": UPLOAD_ID}])
     print("connect downloaded", sum(len(base64.b64decode(piece.get("content", ""))) for piece in pieces))
 
+    mark = "python by connect"
+    answers = {"email": "ada@example.com", "note": mark}
+    submit = {"formId": FORM_ID, "answers": answers, "idempotencyKey": mark}
+    try:
+        call("SubmissionsService/CreateSubmission", submit, target=os.environ["LOSSY_HTTP_TARGET"])
+    except RemoteDisconnected:
+        call("SubmissionsService/CreateSubmission", submit, target=os.environ["LOSSY_HTTP_TARGET"])
+    print("connect retried")
+    search = {"formId": FORM_ID, "filters": [{"fieldId": "note", "eq": mark}], "includeTotal": True}
+    print("connect filtered", call("SubmissionsService/ListSubmissions", search)[1]["totalSize"])
 
-def call(method, message, headers={}):
+    token = call("SubmissionsService/CreateStreamToken", {"formId": FORM_ID})[1]["token"]
+    bearer = {"authorization": f"Bearer {token}", "connect-timeout-ms": str(WATCH_MS)}
+    # On a busy machine nothing may come in time.
+    while not stream("SubmissionsService/WatchSubmissions", [{"formId": FORM_ID}], bearer)[0]:
+        pass
+    print("connect watched by token")
+
+
+def call(method, message, headers={}, target=os.environ["HTTP_TARGET"]):
     """A unary call: its status and its JSON, which is the reply or the error."""
     body = json.dumps(message).encode()
     if headers.get("content-encoding") == "gzip":
         body = gzip.compress(body)
-    return post(method, "application/json", body, {"accept-encoding": "gzip", **headers})
+    return post(method, "application/json", body, {"accept-encoding": "gzip", **headers}, target)
 
 
 def stream(method, messages, headers={}):
@@ -147,8 +210,8 @@ def stream(method, messages, headers={}):
     raise EOFError("The stream has no end")
 
 
-def post(method, content_type, body, headers):
-    connection = HTTPConnection(os.environ["HTTP_TARGET"])
+def post(method, content_type, body, headers, target=os.environ["HTTP_TARGET"]):
+    connection = HTTPConnection(target)
     fixed = {"authorization": AUTHORIZATION, "content-type": content_type, "connect-protocol-version": "1"}
     connection.request("POST", f"/headlessforms.v1.{method}", body, {**fixed, **headers})
     response = connection.getresponse()

@@ -1,4 +1,4 @@
-# What examples/ruby does not show: gzip, deadlines, large replies and uploads by gRPC; everything by Connect as JSON.
+# What examples/ruby does not show by gRPC, such as gzip, deadlines, uploads and retries; everything by Connect as JSON.
 
 $LOAD_PATH.unshift File.join(__dir__, '../../../examples/ruby/gen')
 
@@ -15,6 +15,17 @@ AUTHORIZATION = "Bearer #{ENV.fetch('API_KEY')}".freeze
 NOTE = 'x' * 20_000
 PIECES = ['x' * 100_000] * 20
 DEADLINE_S = 0.4
+WATCH_MS = 3000
+# As docs/rpc.md has it for all services.
+RETRIES = {
+  methodConfig: [{
+    name: [{ service: 'headlessforms.v1.SubmissionsService' }],
+    retryPolicy: {
+      maxAttempts: 4, initialBackoff: '0.2s', maxBackoff: '5s', backoffMultiplier: 2,
+      retryableStatusCodes: ['UNAVAILABLE']
+    }
+  }]
+}.freeze
 
 def check_grpc
   key = { 'authorization' => AUTHORIZATION }
@@ -59,6 +70,28 @@ def check_grpc
   puts "grpc uploaded #{uploads.upload_file(parts, metadata: key).upload.size}"
   download = uploads.get_upload(GetUploadRequest.new(upload_id: UPLOAD_ID), metadata: key)
   puts "grpc downloaded #{download.sum { |piece| piece.content.bytesize }}"
+
+  lossy = SubmissionsService::Stub.new(
+    ENV.fetch('LOSSY_GRPC_TARGET'), :this_channel_is_insecure,
+    channel_args: { 'grpc.service_config' => JSON.generate(RETRIES) }
+  )
+  mark = 'ruby by grpc'
+  answers = Google::Protobuf::Struct.new(
+    fields: { 'email' => 'ada@example.com', 'note' => mark }
+      .transform_values { |text| Google::Protobuf::Value.new(string_value: text) }
+  )
+  lossy.create_submission(
+    CreateSubmissionRequest.new(form_id: FORM_ID, answers: answers, idempotency_key: mark)
+  )
+  puts 'grpc retried'
+  filters = [AnswerFilter.new(field_id: 'note', eq: mark)]
+  search = ListSubmissionsRequest.new(form_id: FORM_ID, filters: filters, include_total: true)
+  puts "grpc filtered #{submissions.list_submissions(search, metadata: key).total_size}"
+
+  made = submissions.create_stream_token(CreateStreamTokenRequest.new(form_id: FORM_ID), metadata: key)
+  watch = WatchSubmissionsRequest.new(form_id: FORM_ID)
+  submissions.watch_submissions(watch, metadata: { 'authorization' => "Bearer #{made.token}" }).first
+  puts 'grpc watched by token'
 end
 
 def check_connect
@@ -111,14 +144,35 @@ def check_connect
   puts "connect uploaded #{stored['upload']['size']}"
   pieces, = stream('UploadsService/GetUpload', [{ uploadId: UPLOAD_ID }])
   puts "connect downloaded #{pieces.sum { |piece| piece.fetch('content', '').unpack1('m').bytesize }}"
+
+  mark = 'ruby by connect'
+  answers = { email: 'ada@example.com', note: mark }
+  submit = { formId: FORM_ID, answers: answers, idempotencyKey: mark }
+  begin
+    call('SubmissionsService/CreateSubmission', submit, target: ENV.fetch('LOSSY_HTTP_TARGET'))
+  rescue EOFError, Errno::ECONNRESET
+    retry
+  end
+  puts 'connect retried'
+  search = { formId: FORM_ID, filters: [{ fieldId: 'note', eq: mark }], includeTotal: true }
+  puts "connect filtered #{call('SubmissionsService/ListSubmissions', search)[1]['totalSize']}"
+
+  _, made = call('SubmissionsService/CreateStreamToken', { formId: FORM_ID })
+  bearer = { 'authorization' => "Bearer #{made['token']}", 'connect-timeout-ms' => WATCH_MS.to_s }
+  loop do
+    # On a busy machine nothing may come in time.
+    began, = stream('SubmissionsService/WatchSubmissions', [{ formId: FORM_ID }], bearer)
+    break unless began.empty?
+  end
+  puts 'connect watched by token'
 end
 
 # A unary call: its status and its JSON, which is the reply or the error.
-def call(method, message, compressed: false)
+def call(method, message, compressed: false, target: ENV.fetch('HTTP_TARGET'))
   body = JSON.generate(message)
   encoding = compressed ? { 'content-encoding' => 'gzip' } : {}
   # Net::HTTP accepts gzip, and reads it.
-  response = post(method, 'application/json', compressed ? Zlib.gzip(body) : body, encoding)
+  response = post(method, 'application/json', compressed ? Zlib.gzip(body) : body, encoding, target)
   [response.code, JSON.parse(response.body)]
 end
 
@@ -142,9 +196,9 @@ def stream(method, messages, headers = {})
   end
 end
 
-def post(method, type, body, headers)
+def post(method, type, body, headers, target = ENV.fetch('HTTP_TARGET'))
   fixed = { 'authorization' => AUTHORIZATION, 'content-type' => type, 'connect-protocol-version' => '1' }
-  uri = URI("http://#{ENV.fetch('HTTP_TARGET')}/headlessforms.v1.#{method}")
+  uri = URI("http://#{target}/headlessforms.v1.#{method}")
   Net::HTTP.post(uri, body, fixed.merge(headers))
 end
 

@@ -1,0 +1,6 @@
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+
+class Any(Message):
+    def Is(self, descriptor: Descriptor) -> bool: ...
+    def Unpack(self, msg: Message) -> bool: ...
