@@ -40,20 +40,21 @@ describe.each(engines)('failed deliveries on %s', (engine) => {
     await using service = await startService({ engine, env: { DELIVERY_WORKERS: '0' } });
     const webhookId = await givenFailures(service);
     const call = new AbortController();
-    let groups = 0;
+    let slices = 0;
     const leaving: Database = {
       ...service.database,
-      execute: async (...statement) => {
-        groups += 1;
-        if (groups === 3) call.abort();
-        return service.database.execute(...statement);
+      transaction: async (work) => {
+        slices += 1;
+        if (slices === 3) call.abort();
+        return service.database.transaction(work);
       },
     };
 
     const replayed = replayFailedDeliveries(leaving, { webhookId }, call.signal);
 
     await expect(replayed).rejects.toThrow();
-    expect(await failedOf(service.database)).toHaveLength(COUNT - 3_000);
+    expect(slices).toBe(3);
+    expect((await failedOf(service.database)).length).toBeGreaterThan(COUNT - 1_000);
     const webhooks = createClient(WebhooksService, service.transport());
     await expect(webhooks.replayDeliveries({ webhookId }, { signal: AbortSignal.abort() })).rejects.toThrow();
   });

@@ -111,7 +111,6 @@ async function runRare(databaseUrl: string): Promise<void> {
   const work = database.transaction(async (tx) => {
     await parkEvent(tx, { id: 'dlv_none', eventId: 'evt_none', kind: 'owner', error: 'None' });
     await replayDelivery(tx, { projectId, id: 'dlv_none' });
-    await resumeDeliveries(tx, 'wh_none');
     await releaseAbandoned(tx, 1);
     await addRecipient(tx, { formId, address: email, max: 3 });
     await closeProject(tx, projectId);
@@ -123,6 +122,7 @@ async function runRare(databaseUrl: string): Promise<void> {
     throw undo;
   });
   await expect(work).rejects.toBe(undo);
+  await resumeDeliveries(database, 'wh_none');
   await database.close();
 }
 

@@ -10,6 +10,7 @@ import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
+import { createSlices } from '../../store/database/slices.ts';
 import { RESPONDENT_CODE, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   type Erased,
@@ -90,10 +91,11 @@ export async function eraseByValue(
   const announcement = { at: now(), schedule };
   let place: ErasurePlace | undefined = begin ?? { formId: '', phase: 'accepted', after: '' };
   const counts = { submissions: 0, sessions: 0, events: 0 };
+  const slice = createSlices(database, MOST_ROWS);
   let searched = 0;
 
-  const step = async (tx: Transaction, { phase, ...at }: ErasurePlace): Promise<Erased> => {
-    const look = { ...at, value: sought, limit: GROUP };
+  const step = async (tx: Transaction, limit: number, { phase, ...at }: ErasurePlace): Promise<Erased> => {
+    const look = { ...at, value: sought, limit };
     if (phase === 'events') return eraseEventsWith(tx, look);
     if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
     if (isEmailAddress(wanted)) {
@@ -107,10 +109,10 @@ export async function eraseByValue(
   do {
     const at: ErasurePlace = place;
     const kind = at.phase === 'accepted' || at.phase === 'spam' ? 'submissions' : at.phase;
-    const { erased, next } = await database.transaction(async (tx) => {
+    const { erased, next } = await slice(async (tx, rows) => {
       // A page token is the caller's: it may name a form of others.
       const own = at.formId !== '' && (await isFormOf(tx, projectId, at.formId));
-      const done = own ? await step(tx, at) : { searched: 0, removed: 0, last: null };
+      const done = own ? await step(tx, rows, at) : { searched: 0, removed: 0, last: null };
       const following = await placeAfter(tx, at, done.last, { projectId, formId });
       if (at.formId === '') await record(tx, { ...(formId !== '' && { formId }), count: 0, detail: 'begun' });
       if (done.removed > 0) await record(tx, { formId: at.formId, count: done.removed, detail: kind });
@@ -166,8 +168,8 @@ const phases = ['accepted', 'spam', 'sessions', 'events'] as const;
 /** A caller waits: some ten thousand submissions are looked through by then. */
 const TIME_SLICE_MS = 2_000;
 
-/** Rows of one transaction: some milliseconds. */
-const GROUP = 1_000;
+/** Of one transaction, which may find all of them. */
+const MOST_ROWS = 1_000;
 
 const MAX_VALUE_LENGTH = 1_000;
 

@@ -1,6 +1,7 @@
 import { instantOf, KEYLESS_CREATOR, smallestIdAt } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
+import { createSlices, type SlicedDatabase } from '../database/slices.ts';
 import { EventEntity, type NewEvent } from '../events.ts';
 import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
 
@@ -23,11 +24,11 @@ export async function replayDelivery(
 /**
  * Takes the failed deliveries of a webhook, or the failed emails of a form's submissions, back into the queue, those
  * made in `[createdAfter, createdBefore)`, oldest first and at most `MAX_REPLAYED`. Returns how many, and from when
- * on there may be more. Works in groups, so that no lock is held for long: outside transactions only. Once `signal`
- * is aborted no further group begins.
+ * on there may be more. Works in slices, so that no lock is held for long. Once `signal` is aborted no further one
+ * begins.
  */
 export async function replayFailedDeliveries(
-  db: Queries,
+  database: SlicedDatabase,
   range: ReplayRange,
   signal?: AbortSignal,
 ): Promise<{ count: number; next?: Date }> {
@@ -37,19 +38,21 @@ export async function replayFailedDeliveries(
       ? ['webhook_id = $1', range.webhookId]
       : [`form_id = $1 and channel = 'mail'`, range.formId];
   const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
+  const slice = createSlices(database, REPLAY_GROUP);
   let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
   for (let count = 0; ; ) {
     signal?.throwIfAborted();
-    const rows = await db.execute(
-      replayOf(
+    const { rows, limit } = await slice(async (tx, most) => {
+      const limit = Math.min(most, MAX_REPLAYED - count);
+      const sql = replayOf(
         `select id from deliveries
          where ${condition} and id >= $2 and id < $3 and status = 'failed' and ${replayable}
-         order by id limit ${REPLAY_GROUP} for update skip locked`,
-      ),
-      [of, from, last],
-    );
+         order by id limit $4 for update skip locked`,
+      );
+      return { rows: await tx.execute(sql, [of, from, last, limit]), limit };
+    });
     count += rows.length;
-    if (rows.length < REPLAY_GROUP) return { count };
+    if (rows.length < limit) return { count };
     from = rows.reduce((most, row) => (String(row.id) > most ? String(row.id) : most), from);
     if (count >= MAX_REPLAYED) return { count, next: new Date(instantOf(from)) };
   }
@@ -122,7 +125,7 @@ const replayable = `exists (select from events e where e.id = deliveries.event_i
   or (channel = 'mail' and kind = 'owner' and receiver <> ''
     and exists (select from forms f where f.id = deliveries.form_id and f.deleted_at is null)))`;
 
-/** Rows of one statement: some milliseconds of row locks. */
+/** Of one slice: some milliseconds of row locks. */
 const REPLAY_GROUP = 1000;
 
 /** Of one call: some seconds. */

@@ -1,7 +1,8 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
-import { timeOf, toMillisecond } from '../database/columns.ts';
+import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
+import { createSlices, type SlicedDatabase } from '../database/slices.ts';
 import { pendingWhere, tenantOf } from './delivery-queue-table.ts';
 
 /** Deletes the pending deliveries of a webhook. */
@@ -89,23 +90,23 @@ export function postponedTo(openUntil: string): string {
 /**
  * Postpones what is due to a webhook before its circuit breaker tries it again at `openUntil`: the first
  * delivery until then, the others until after it. What is older than `totalSeconds` afterwards, the time of
- * the retry schedule, keeps its own time. Works in groups, so that no lock is held for long.
+ * the retry schedule, keeps its own time. Works in slices, so that no lock is held for long.
  */
 export async function postponeDeliveries(
-  db: Queries,
+  database: SlicedDatabase,
   { webhookId, tenant, openUntil, totalSeconds }: Postponement,
 ): Promise<void> {
-  let from = new Date(0);
-  for (let isFirst = true; ; isFirst = false) {
-    const [row] = await db.execute(
+  const slice = createSlices(database, GROUP);
+  const postpone = async (tx: Queries, limit: number, after: { due: string; id: string }) => {
+    const [row] = await tx.execute(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
            and queued_at + $5 * interval '1 second' > $4 as movable
          from (${dueOf('$1')} union all ${dueOf(tenantOf('$1', 'true'))}) as due
-         order by due_at, id limit ${GROUP}
+         order by due_at, id limit $6
        ),
        movable as materialized (
-         select id, row_number() over (order by due_at, id) = 1 and $6 as is_first, ${postponedTo('$4::timestamptz')} as behind
+         select id, row_number() over (order by due_at, id) = 1 and $8 = '' as is_first, ${postponedTo('$4::timestamptz')} as behind
          from seen where movable
        ),
        moved as (
@@ -115,50 +116,51 @@ export async function postponeDeliveries(
          where q.id = any(array(select id from movable)) and m.id = q.id and q.first_lease_until is null
            and (q.leased_until is null or q.leased_until <= now())
        )
-       select count(*) as count, max(due_at) as last from seen`,
-      [
-        tenant,
-        webhookId,
-        from.toISOString(),
-        openUntil.toISOString(),
-        totalSeconds,
-        isFirst,
-        POSTPONED_ERROR,
-      ],
-      { repeatable: true },
+       select count(*) as count, max(due_at)::text as due,
+         (select id from seen order by due_at desc, id desc limit 1) as id from seen`,
+      [tenant, webhookId, after.due, openUntil.toISOString(), totalSeconds, limit, POSTPONED_ERROR, after.id],
     );
-    if (Number(row?.count) < GROUP) return;
-    // Of several at one time, more than a group may remain: they keep theirs.
-    from = new Date(timeOf(row?.last).getTime() + 1);
+    const last = { due: String(row?.due), id: String(row?.id) };
+    return { isLast: Number(row?.count) < limit, last };
+  };
+  for (let after = { due: '-infinity', id: '' }; ; ) {
+    const { isLast, last } = await slice((tx, rows) => postpone(tx, rows, after));
+    if (isLast) return;
+    after = last;
   }
 }
 
 function dueOf(tenant: string): string {
   return `(select id, due_at, leased_until, queued_at from delivery_queue
-    where first_lease_until is null and share = ${tenant} and receiver = $2 and due_at >= $3 and due_at < $4
-    order by due_at, id limit ${GROUP})`;
+    where first_lease_until is null and share = ${tenant} and receiver = $2
+      and due_at >= $3 and (due_at, id) > ($3, $8) and due_at < $4
+    order by due_at, id limit $6)`;
 }
 
-/** Makes what was postponed for a webhook due, in groups. */
-export async function resumeDeliveries(db: Queries, webhookId: string): Promise<void> {
-  for (let after = ''; ; ) {
-    const rows = await db.execute(
+/** Makes what was postponed for a webhook due, in slices. */
+export async function resumeDeliveries(database: SlicedDatabase, webhookId: string): Promise<void> {
+  const slice = createSlices(database, GROUP);
+  const resume = async (tx: Queries, limit: number, after: string) => {
+    const rows = await tx.execute(
       `update delivery_queue set postponed = false, error = null, due_at = least(due_at, ${toMillisecond('now()')})
        where id = any(array(
          select id from delivery_queue
          where webhook_id = $1 and first_lease_until is null and id > $2 and postponed
-         order by id limit ${GROUP} for update skip locked
+         order by id limit $3 for update skip locked
        ))
        returning id`,
-      [webhookId, after],
-      { repeatable: true },
+      [webhookId, after, limit],
     );
-    if (rows.length < GROUP) return;
-    after = rows.reduce((most, { id }) => (String(id) > most ? String(id) : most), after);
+    return { isLast: rows.length < limit, ids: rows.map(({ id }) => String(id)) };
+  };
+  for (let after = ''; ; ) {
+    const { isLast, ids } = await slice((tx, rows) => resume(tx, rows, after));
+    if (isLast) return;
+    after = ids.toSorted().at(-1) ?? after;
   }
 }
 
-/** Rows of one statement: some milliseconds of row locks. */
+/** Of one slice: some milliseconds of row locks. */
 const GROUP = 1_000;
 
 type Postponement = {

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Transaction, Transactions } from './queries.ts';
+
+/**
+ * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
+ * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
+ * all such work takes turns. The embedded database does one thing after the other, so that a rest of the same length
+ * follows there, for everybody else.
+ */
+export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
+  let rows = Math.min(FIRST_ROWS, mostRows);
+
+  async function run<T>(work: (tx: Transaction, rows: number) => Promise<T>): Promise<T> {
+    let tookMs = 0;
+    try {
+      return await database.transaction(async (tx) => {
+        const begunAt = performance.now();
+        try {
+          return await work(tx, rows);
+        } finally {
+          tookMs = performance.now() - begunAt;
+        }
+      });
+    } finally {
+      const fitting = Math.min((rows * SLICE_MS[database.engine]) / tookMs, 2 * rows);
+      rows = Math.max(1, Math.min(mostRows, Math.max(LEAST_ROWS, Math.round(fitting))));
+      if (database.engine === 'pglite') await sleep(Math.min(tookMs, LONGEST_REST_MS));
+    }
+  }
+
+  return (work) => {
+    const turn = (lastSlices.get(database) ?? Promise.resolve()).then(() => run(work));
+    lastSlices.set(
+      database,
+      turn.catch(() => undefined),
+    );
+    return turn;
+  };
+}
+
+/** The end of the last slice of each database. */
+const lastSlices = new WeakMap<object, Promise<unknown>>();
+
+/** Everybody waits for a slice of the embedded database; those of a server hold locks of some rows. */
+const SLICE_MS = { pglite: 10, postgres: 50 };
+
+/** On a machine that was held up for a moment. */
+const LONGEST_REST_MS = 100;
+
+/** Until it is known how long they take. */
+const FIRST_ROWS = 100;
+
+/** For fewer, a transaction costs more than its rows. */
+const LEAST_ROWS = 50;
+
+/** Runs the next slice, which goes through up to `rows` rows. */
+export type Slices = <T>(work: (tx: Transaction, rows: number) => Promise<T>) => Promise<T>;
+
+/** What slices need of the database. */
+export type SlicedDatabase = Transactions & { engine: keyof typeof SLICE_MS };
