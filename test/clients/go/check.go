@@ -148,10 +148,10 @@ func checkGRPC() {
 	must(err)
 	fmt.Println("grpc filtered", found.GetTotalSize())
 
-	token, err := submissions.CreateStreamToken(owner, &headlessformsv1.CreateStreamTokenRequest{FormId: formID})
+	granted, err := submissions.CreateStreamToken(owner, &headlessformsv1.CreateStreamTokenRequest{FormId: formID})
 	must(err)
 	watcher, stop := context.WithCancel(
-		metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+token.Token))
+		metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+granted.Token))
 	defer stop()
 	watch, err = submissions.WatchSubmissions(watcher, &headlessformsv1.WatchSubmissionsRequest{FormId: formID})
 	must(err)
