@@ -232,7 +232,8 @@ describe.each(engines)('limits of mails on %s', (engine) => {
     await using mailServer = await startMailServer();
     const autoresponse = { to: 'email', subject: 'Thank you', message: 'See https://shop.example' };
     const form = await givenForm(database, {
-      definition: { ...plainDefinition, delivery: { type: 'email', to: [], autoresponse } },
+      definition: { ...plainDefinition, delivery: { type: 'email', autoresponse } },
+      ownerEmail: null,
     });
     const answers = [1, 2, 3].map((n) => ({
       email: `victim+${n}@example.com`,

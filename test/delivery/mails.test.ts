@@ -138,6 +138,51 @@ describe.each(engines)('mails on %s', (engine) => {
     });
   });
 
+  it('mails the owner while no listed address has confirmed, and says where responses go', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const delivery = { type: 'email' as const, to: ['listed@example.com'] };
+    const form = await givenForm(database, { name: 'Contact', definition: { ...plainDefinition, delivery } });
+    await givenEvent(database, form, 'form.activated', { address: 'owner@example.com' });
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using worker = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await expectFinished(database, form, 2);
+    await confirmRecipient(database, { formId: form.id, address: 'listed@example.com' });
+    await givenSubmissions(database, form, [{ name: 'Bob' }]);
+    worker.notify();
+    await expectFinished(database, form, 3);
+
+    const sent = mailServer.mails.map(({ recipients, subject }) => `${recipients.join()} ${subject}`);
+    expect(sent.sort()).toEqual([
+      'listed@example.com Contact: Bob',
+      'owner@example.com Confirm your form: Contact',
+      'owner@example.com Contact: Ada',
+    ]);
+    const asked = mailServer.mails.find(({ subject }) => subject?.startsWith('Confirm'));
+    expect(asked?.text).toContain('to this address until one of them has confirmed');
+  });
+
+  it('still mails the owner what was queued before a listed address confirmed', async () => {
+    await using database = await openTestDatabase(engine);
+    const delivery = { type: 'email' as const, to: ['listed@example.com'] };
+    const form = await givenForm(database, { definition: { ...plainDefinition, delivery } });
+    let refusals = 0;
+    await using mailServer = await startMailServer(async () => {
+      if (refusals === 1) return undefined;
+      await confirmRecipient(database, { formId: form.id, address: 'listed@example.com' });
+      refusals += 1;
+      return 450;
+    });
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await mailServer.expectMails(1);
+
+    expect(refusals).toBe(1);
+    expect(mailServer.mails.map(({ recipients }) => recipients)).toEqual([['owner@example.com']]);
+  });
+
   it('has the accent of the form', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

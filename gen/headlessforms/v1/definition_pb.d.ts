@@ -720,8 +720,8 @@ export declare const DeliveryTargetSchema: GenMessage<DeliveryTarget>;
  */
 export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & {
   /**
-   * Further addresses, at most 5. Each gets emails once it has confirmed by an emailed link. Refused
-   * on forms made without a key.
+   * Who gets the emails in the owner's place, at most 5. Each does once it has confirmed by an emailed
+   * link; until one of them has, the owner does. Refused on forms made without a key.
    *
    * @generated from field: repeated string to = 1;
    */

@@ -201,7 +201,7 @@ function wantedBySubmission(
   const owners: WantedMail[] =
     form.id === demoFormId
       ? [{ kind: 'demo', to: settings.operatorEmail ?? settings.mailFrom }]
-      : recipientsOf(settings, form, delivery, context.recipients).map(({ to }) => ({ kind: 'owner', to }));
+      : recipientsOf(form, delivery, context.recipients).map((to) => ({ kind: 'owner', to }));
   const answerer = autoresponseAddress(delivery, body);
   return answerer === undefined
     ? owners

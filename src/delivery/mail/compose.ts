@@ -14,7 +14,7 @@ import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
-import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
+import { isOwner, isOwnerConfirmed, readerOf } from './recipients.ts';
 import {
   codeMail,
   confirmationButton,
@@ -143,10 +143,15 @@ function writeRequest(
     kind,
     formName: form.name,
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
-    usesWebhook: definition?.delivery.type === 'webhook',
+    responsesTo: responsesTo(form, definition?.delivery),
     browserHash,
     by,
   });
+}
+
+function responsesTo(form: Form, delivery: FormDefinition['delivery'] = { type: 'email' }) {
+  if (delivery.type === 'webhook') return 'webhook';
+  return delivery.to === undefined || delivery.to.some((to) => isOwner(form, to)) ? 'owner' : 'listed';
 }
 
 /** The questions are those of the version that the session began with. */
@@ -197,19 +202,12 @@ async function writeAboutSubmission(
 
   const delivery: EmailDelivery = current.delivery.type === 'email' ? current.delivery : { type: 'email' };
   const confirmed = await listConfirmedRecipients(database, [form.id]);
-  const recipient =
-    kind === 'demo'
-      ? { to: context.to, reader: 'operator' as const }
-      : recipientsOf(settings, form, delivery, confirmed).find(
-          (each) => addressKey(each.to) === addressKey(context.to),
-        );
-  if (recipient === undefined) return null;
-  const { to, reader } = recipient;
+  const reader = kind === 'demo' ? 'operator' : readerOf(settings, form, delivery, confirmed, context.to);
+  if (reader === undefined) return null;
   const { locale, theme } = definition.settings;
   const { accentColor } = theme;
   const named = {
     ...context,
-    to,
     language: chooseLanguage(locale),
     senderName: definition.name,
     accentColor,

@@ -24,7 +24,7 @@ import { findOwnerStanding } from '../../store/owners/owners.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { queuedMailSchema } from './compose.ts';
-import { isOwnerConfirmed } from './recipients.ts';
+import { isOwner, isOwnerConfirmed } from './recipients.ts';
 
 /**
  * Decides whether an email may go to an address now, and counts it if so; retries are not counted again.
@@ -200,10 +200,6 @@ function signInAllowances({ content }: Claim, holder: string, limit: number): Ma
 
 function mailIn(content: Claim['content']) {
   return queuedMailSchema.parse(content.channel === 'mail' ? content.mail : undefined);
-}
-
-function isOwner({ ownerEmail }: Form, to: string): boolean {
-  return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
 }
 
 async function isRecipient(database: Database, { id }: Form, to: string): Promise<boolean> {

@@ -6,31 +6,44 @@ import type { DeliverySettings } from '../options.ts';
 import type { Reader } from './submission-mails.ts';
 
 /**
- * Who gets a form's submissions by email, and as which reader: those that the definition has, or else the owner, and
- * those beside them that the owner has added. All but the owner, who confirms by another link, are among the confirmed
- * `recipients`.
+ * Who gets a form's submissions by email: those that the definition has, or else the owner, and those beside them that
+ * the owner has added. All but the owner, who confirms by another link, are among the confirmed `recipients`. While none
+ * of those that the definition has confirmed, the owner gets them: else nobody would learn of a response.
  */
-export function recipientsOf(
+export function recipientsOf(form: Form, { to }: EmailDelivery, recipients: ConfirmedRecipient[]): string[] {
+  const own = recipients.filter(({ formId }) => formId === form.id);
+  const confirmed = new Set(own.map(({ address }) => address));
+  const owner = form.ownerEmail === null ? [] : [form.ownerEmail];
+  const ready = to?.filter((each) => isOwner(form, each) || confirmed.has(addressKey(each))) ?? [];
+  const named = ready.length > 0 ? ready : owner;
+  const known = new Set(named.map(addressKey));
+  return [...named, ...own.flatMap(({ address, addedAs }) => (known.has(address) ? [] : (addedAs ?? [])))];
+}
+
+/**
+ * As which reader an address gets an email of a submission that was queued for it: undefined if it no longer may. The
+ * owner may, also after a recipient that the definition has confirmed in the meantime.
+ */
+export function readerOf(
   settings: Pick<DeliverySettings, 'ownerConfirmation'>,
   form: Form,
   delivery: EmailDelivery,
   recipients: ConfirmedRecipient[],
-): { to: string; reader: Reader }[] {
-  const own = recipients.filter(({ formId }) => formId === form.id);
-  const confirmed = new Set(own.map(({ address }) => address));
-  const isOwner = (to: string) => form.ownerEmail !== null && addressKey(form.ownerEmail) === addressKey(to);
-  const named =
-    delivery.to?.filter((to) => isOwner(to) || confirmed.has(addressKey(to))) ??
-    (form.ownerEmail === null ? [] : [form.ownerEmail]);
-  const known = new Set(named.map(addressKey));
-  const added = own.flatMap(({ address, addedAs }) => (known.has(address) ? [] : (addedAs ?? [])));
+  to: string,
+): Reader | undefined {
+  const isSame = (each: string) => addressKey(each) === addressKey(to);
+  if (isOwner(form, to)) {
+    const hasConfirmed =
+      isOwnerConfirmed(form, settings) || recipients.some(({ address }) => isSame(address));
+    return hasConfirmed ? 'owner' : 'unconfirmed';
+  }
+  if (!recipientsOf(form, delivery, recipients).some(isSame)) return undefined;
+  return delivery.to?.some(isSame) === true ? 'named' : 'added';
+}
 
-  const readerOf = (to: string): Reader => {
-    const hasConfirmed = isOwnerConfirmed(form, settings) || confirmed.has(addressKey(to));
-    if (isOwner(to)) return hasConfirmed ? 'owner' : 'unconfirmed';
-    return delivery.to?.some((each) => addressKey(each) === addressKey(to)) === true ? 'named' : 'added';
-  };
-  return [...named, ...added].map((to) => ({ to, reader: readerOf(to) }));
+/** Whether this is the address that owns the form, in whatever way it is written. */
+export function isOwner({ ownerEmail }: Form, to: string): boolean {
+  return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
 }
 
 /** Whether a form's owner gets its emails in full: the address has confirmed, or none has to. */

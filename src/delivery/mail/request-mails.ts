@@ -50,14 +50,14 @@ const requests = {
 export async function requestMail(
   options: LinkOptions,
   context: MailContext,
-  { kind, formName, pageUrl, usesWebhook, browserHash, by }: RequestedMail,
+  { kind, formName, pageUrl, responsesTo, browserHash, by }: RequestedMail,
 ): Promise<MailMessage> {
   const { mail } = context.language;
   const form = withoutLinks(formName);
   const request: Request = requests[kind];
   const title = mail[request.title];
   const asked = by === undefined ? mail[request.text] : mail.takeOverBy;
-  const text = kind === 'confirmation' && usesWebhook ? mail.confirmWebhookText : asked;
+  const text = kind === 'confirmation' ? mail[confirmTexts[responsesTo]] : asked;
   return writeMail(context, {
     subject: `${title}: ${form}`,
     title,
@@ -252,6 +252,12 @@ function questionsOf({ fields }: FormDefinition): string {
 /** The page shows them all. */
 const MAX_QUESTIONS = 20;
 
+const confirmTexts = {
+  webhook: 'confirmWebhookText',
+  listed: 'confirmListedText',
+  owner: 'confirmText',
+} as const satisfies Record<RequestedMail['responsesTo'], keyof MailWords>;
+
 type Request = { purpose: MailLinkPurpose } & Record<'title' | 'text' | 'button', keyof MailWords>;
 
 export type RequestKind = keyof typeof requests;
@@ -260,8 +266,8 @@ type RequestedMail = {
   kind: RequestKind;
   formName: string;
   pageUrl?: string | undefined;
-  /** Whether the form's submissions go to a webhook. */
-  usesWebhook: boolean;
+  /** Where the form's submissions go: a webhook, the addresses that its definition has, or its owner. */
+  responsesTo: 'webhook' | 'listed' | 'owner';
   /** Of the browser that asked for it, in which alone its link signs in; null if none is known. */
   browserHash: string | null;
   /** The address of the owner who asks to take the form over. */

@@ -40,12 +40,12 @@ const emailDeliverySchema = z
       .array(z.string().refine(isEmailAddress, 'Expected an email address').meta({ format: 'email' }))
       .max(5)
       .exactOptional()
-      .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),
+      .describe("In place of the owner's address, each after it has confirmed. Until one has: the owner's."),
     subject: subject.exactOptional(),
     replyTo: fieldId.exactOptional().describe('The id of an email field.'),
     autoresponse: autoresponseSchema.exactOptional().describe('An email to the person who answered.'),
   })
-  .describe('An email to the owner for each submission.');
+  .describe('An email for each submission.');
 
 const webhookDeliverySchema = z
   .strictObject({
