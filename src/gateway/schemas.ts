@@ -27,11 +27,11 @@ export const receiverUrl = z
   .meta({ format: 'uri', pattern: RECEIVER_PATTERN, minLength: 1, maxLength: MAX_URL_LENGTH })
   .describe('An HTTPS URL of a public host, without credentials.');
 
-/** The service checks it, with all else that is wrong. */
+/** The service checks it, with all else that is wrong; an empty one would be none to it. */
 export const signingSecret = z
   .string()
-  .min(secretLength.min)
-  .max(secretLength.max)
+  .min(1)
+  .meta({ minLength: secretLength.min, maxLength: secretLength.max })
   .describe('The signing secret; absent: one is made and shown in the reply.');
 
 /** What the bodies of deliveries are made by. */

@@ -78,6 +78,20 @@ describe.each(engines)('the rows of webhooks on %s', (engine) => {
     expect((await register({ events: [...events, ...events] })).map(([path]) => path)).toEqual(['events.1']);
     expect(await register({ secret: 'seven c' })).toEqual([['secret', 'too_small']]);
     expect(await register({ secret: 's'.repeat(257) })).toEqual([['secret', 'too_big']]);
+    const all = {
+      url: 'https://127.0.0.1/',
+      events: [...events, ...events],
+      secret: 'seven c',
+      headers: { 'Content-Type': 'text/plain' },
+      filter: { field_id: 'topic' },
+    };
+    expect((await register(all)).map(([path]) => path)).toEqual([
+      'url',
+      'events.1',
+      'secret',
+      'headers.Content-Type',
+      'filter.value',
+    ]);
     expect(refusedAs(await strict.post('/v1/webhooks', {}))).toEqual([
       ['url', 'invalid_type'],
       ['events', 'invalid_type'],

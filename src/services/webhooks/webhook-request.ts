@@ -59,27 +59,27 @@ export function secretProblems(secret: string): Violation[] {
   return textProblems(secret, 'secret', secretLength);
 }
 
-/** The filter of a request; null for an empty one, by which everything is received. Throws `INVALID_ARGUMENT`. */
+/** The filter of a request without problems; null for an empty one, by which everything is received. */
 export function givenFilter(message: FilterMessage | undefined): WebhookFilter | null | undefined {
   if (message === undefined) return undefined;
-  const { source, fieldId, value } = message;
-  const kind = value?.kind;
-  const isPlain = kind?.case === 'stringValue' || kind?.case === 'numberValue' || kind?.case === 'boolValue';
+  const { source, fieldId } = message;
+  const value = plainValue(message);
   const filter = {
     ...(source !== '' && { source }),
     ...(fieldId !== '' && { fieldId }),
-    ...(isPlain && { value: kind.value }),
+    ...(value !== undefined && { value }),
   };
-  const violations =
-    value === undefined || (isPlain && Number.isFinite(Number(kind.value) || 0))
-      ? filterProblems(filter)
-      : [custom('filter.value', 'Expected a text, a number or a boolean')];
-  if (violations.length > 0) throw invalid(violations);
   return Object.keys(filter).length === 0 ? null : filter;
 }
 
-/** What is wrong with a filter, at `filter`. */
-function filterProblems({ source = '', fieldId = '', value }: WebhookFilter): Violation[] {
+/** What is wrong with the filter of a request, at `filter`. */
+export function filterProblems(message: FilterMessage | undefined): Violation[] {
+  if (message === undefined) return [];
+  const { source, fieldId } = message;
+  const value = plainValue(message);
+  if (message.value !== undefined && (value === undefined || !Number.isFinite(Number(value) || 0))) {
+    return [custom('filter.value', 'Expected a text, a number or a boolean')];
+  }
   return [
     ...textProblems(source, 'filter.source', { max: MAX_SOURCE_LENGTH }),
     ...textProblems(fieldId, 'filter.field_id', { max: formLimits.fieldId }),
@@ -87,6 +87,12 @@ function filterProblems({ source = '', fieldId = '', value }: WebhookFilter): Vi
     ...(fieldId !== '' && value === undefined ? [required('filter.value')] : []),
     ...(fieldId === '' && value !== undefined ? [required('filter.field_id')] : []),
   ];
+}
+
+function plainValue({ value }: FilterMessage): WebhookFilter['value'] {
+  const kind = value?.kind;
+  const isPlain = kind?.case === 'stringValue' || kind?.case === 'numberValue' || kind?.case === 'boolValue';
+  return isPlain ? kind.value : undefined;
 }
 
 /** Of a text that an answer is compared with, in characters. */

@@ -41,6 +41,7 @@ import { eventName, eventPayload, webhookToMessage } from './webhook-proto.ts';
 import {
   aboutWebhook,
   eventProblems,
+  filterProblems,
   givenFilter,
   insertWithinLimits,
   projectWebhook,
@@ -130,7 +131,6 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
   const { database, settings, secrets, now, audit } = context;
   const { url, secret, formId } = request;
   const template = givenTemplate(request);
-  const filter = givenFilter(request.filter) ?? null;
   const { values: headers } = request.headers ?? { values: {} };
   const caller = callerOf(call);
   refuseIfAny([
@@ -139,7 +139,9 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     ...secretProblems(secret),
     ...templateProblems(template ?? {}, 'template'),
     ...headerProblems(headers),
+    ...filterProblems(request.filter),
   ]);
+  const filter = givenFilter(request.filter) ?? null;
   if (formId !== '') await projectForm(database, caller, formId);
 
   const signing = secret === '' ? newWebhookSecret() : secret;
@@ -196,14 +198,15 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
   const caller = callerOf(call);
   const { url, events, active, traceparent, ed25519 } = request;
   const template = givenTemplate(request);
-  const filter = givenFilter(request.filter);
   const headers = request.headers?.values;
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
     ...templateProblems(template ?? {}, 'template'),
     ...headerProblems(headers ?? {}),
+    ...filterProblems(request.filter),
   ]);
+  const filter = givenFilter(request.filter);
   const before = await projectWebhook(database, caller, request.webhookId);
   if (headers === undefined && before.headers !== null && isElsewhere(url, before.url)) {
     throw invalid([custom('headers', 'The URL has another origin: give the headers for it, or none')]);
