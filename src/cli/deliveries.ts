@@ -147,6 +147,8 @@ type TriggerOptions = Omit<PostOptions, 'signal'> & { print: (line: string) => v
  * are.
  */
 export async function replay({ transport, ids, key, print }: ReplayOptions): Promise<void> {
+  const unknown = ids.find((id) => !/^(dlv|wh|form)_/.test(id));
+  if (unknown !== undefined) throw new UsageError(`${unknown}: Expected dlv_…, wh_… or form_…`);
   const webhooks = createClient(WebhooksService, transport);
   const options = { headers: { authorization: `Bearer ${key}` } };
   for (const id of ids) {

@@ -102,7 +102,8 @@ function parse<O extends Options>(args: string[], options: O) {
   try {
     return parseArgs({ args, allowPositionals: true, options });
   } catch (error) {
-    throw new UsageError(errorMessage(error));
+    // Node's second sentence is about arguments that begin with "-", which no command takes.
+    throw new UsageError(errorMessage(error).split('. ')[0] ?? '');
   }
 }
 

@@ -266,7 +266,8 @@ describe.concurrent('npm run cli -- listen', () => {
   it.each([
     [['listen'], 2, '--forward is missing'],
     [['listen', '--forward', 'localhost:3000'], 2, '--forward: Expected a URL'],
-    [['listen', '--forward', 'http://localhost:3000', '--from', 'here'], 2, "Unknown option '--from'"],
+    [['listen', '--forward', 'http://localhost:3000', '--from', 'here'], 2, "Unknown option '--from'\nTry:"],
+    [['replay', 'sub_1'], 2, 'sub_1: Expected dlv_…'],
     [['dance'], 2, 'Unknown command: dance'],
     [[], 0, 'Usage: npm run cli -- listen'],
   ])('says what is wrong with %j', async (args, code, words) => {
