@@ -54,7 +54,7 @@ describe.skipIf(noBrowser)('the link that confirms an owner', () => {
     await page.goto(link); // The first click is in the email.
     await page.click('main button');
 
-    expect(page.url()).toBe(atPublicAddress(`/owner/forms/${draft.id}#done`));
+    await expect.poll(() => page.url()).toBe(atPublicAddress(`/owner/forms/${draft.id}#done`));
     expect(await page.textContent('.done')).toBe('Your address is confirmed, and you’re signed in.');
     await page.locator('.done:focus').waitFor();
     expect(await page.textContent('nav.owner')).toContain(address);
@@ -94,6 +94,8 @@ describe.skipIf(noBrowser)('the link that confirms an owner', () => {
 
     await page.click('main button');
 
+    // Both pages that the button leads to say what is done; the one with the button does not.
+    await page.waitForSelector('.done, #done');
     expect(new URL(page.url()).pathname.startsWith(path)).toBe(true);
     const sessions = await service.database.select('select 1 from owner_sessions where address = $1', [
       address,
@@ -145,7 +147,7 @@ describe.skipIf(noBrowser)('the link that confirms an owner', () => {
     expect(await page.textContent('h1')).toBe('This form is already active');
     expect(await browser.audit(page)).toEqual([]);
     await page.click('text=Open form');
-    expect(page.url()).toContain(`/f/${draft.id}`);
+    await expect.poll(() => page.url()).toContain(`/f/${draft.id}`);
     await browser.expectNoProblems();
   });
 

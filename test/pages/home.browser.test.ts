@@ -77,7 +77,7 @@ describe.skipIf(noBrowser)('the first page and the API reference', () => {
 
     await page.click('noscript a');
 
-    expect(page.url()).toBe(`${service.url}/docs/rest`);
+    await expect.poll(() => page.url()).toBe(`${service.url}/docs/rest`);
   });
 });
 

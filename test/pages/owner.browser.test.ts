@@ -175,7 +175,7 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await page.goto(link);
     await see('link');
     await page.click('main button');
-    expect(new URL(page.url()).pathname).toBe('/owner');
+    await expect.poll(() => new URL(page.url()).pathname).toBe('/owner');
     await see('forms');
     await page.click('text=Job application');
     await expect.poll(() => page.locator('tbody tr').count()).toBe(3);
@@ -189,13 +189,13 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await page.fill('[name=text]', '');
     await page.click('.filter button');
     await page.click('tbody tr:last-child a');
-    expect(page.url()).toContain(ids[0]);
+    await expect.poll(() => page.url()).toContain(ids[0]);
     expect(await page.textContent('main')).toContain('<b>word');
     await see('answer');
     await page.click('text=Newer response');
-    expect(page.url()).toContain(ids[1]);
+    await expect.poll(() => page.url()).toContain(ids[1]);
     await page.click('text=Older response');
-    expect(page.url()).toContain(ids[0]);
+    await expect.poll(() => page.url()).toContain(ids[0]);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.click('text=cv.txt >> nth=-1'),
@@ -561,7 +561,7 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await page.goto(new URL(await linkFor(address), link).href);
     await page.click('main button');
 
-    expect(page.url()).toBe(link);
+    await expect.poll(() => page.url()).toBe(link);
     expect(await page.textContent('main')).toContain('Ada 0');
     await browser.expectNoProblems();
   });

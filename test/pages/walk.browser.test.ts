@@ -76,7 +76,7 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     await mine.click('main form button');
     await mine.goto(linkIn(await mailTo(owner, '/owner/sign-in/'), 'owner/sign-in'));
     await mine.click('main button');
-    expect(mine.url()).toContain('/owner/submissions/');
+    await expect.poll(() => mine.url()).toContain('/owner/submissions/');
     expect(await mine.textContent('main')).toContain('Vera Stein');
     await see(mine, 'owner-answer');
 
