@@ -28,7 +28,8 @@ export async function* streamEvents<T extends object>(
   }
   if (formId !== '') await requireProjectForm(context.forms, caller, formId);
   using _ = streams.enter(caller);
-  const ended = AbortSignal.any([call.signal, context.stopping]);
+  using key = context.keys.watch(call);
+  const ended = AbortSignal.any([call.signal, context.stopping, key.ended]);
   using reader = await openEventReader(context.events, {
     database,
     now,
@@ -40,33 +41,29 @@ export async function* streamEvents<T extends object>(
 
   audit.note(call, formId === '' ? {} : { formId });
   yield { cursor: reader.cursor() };
-  for (let quietSince = now(); !ended.aborted; ) {
-    await requireValidKey(context, call);
+  for (let quietSince = performance.now(); !ended.aborted; ) {
     const read = await reader.read();
+    if (read.length > 0) await requireValidKey(context, call);
     const items = await load(read.map(({ event }) => event));
     for (const { event, cursor: next } of read) {
       const item = items.get(event.id);
       if (item === undefined) continue;
       yield { cursor: next, ...item };
-      quietSince = now();
+      quietSince = performance.now();
     }
-    // A clock may be set back.
-    if (Math.abs(now() - quietSince) >= QUIET_MS) {
-      yield { cursor: reader.cursor() };
-      quietSince = now();
+    const quietMs = QUIET_MS - (performance.now() - quietSince);
+    if (quietMs > 0) {
+      await reader.wait(quietMs, ended);
+      continue;
     }
-    await reader.wait(CHECK_KEY_MS, ended);
+    yield { cursor: reader.cursor() };
+    quietSince = performance.now();
   }
+  key.ended.throwIfAborted();
 }
 
 /** Proxies end connections that are silent for a minute. */
 const QUIET_MS = 15_000;
-
-/**
- * A key may be revoked while its owner listens, and then the stream ends within a second, also if another process has
- * done so: a check finds what was read three quarters of a second ago at most, since keys are read anew after a half.
- */
-const CHECK_KEY_MS = 250;
 
 type StreamOptions<T> = {
   /** Empty: all forms of the project. */

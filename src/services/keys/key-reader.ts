@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { LRUCache } from 'lru-cache';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
@@ -40,6 +41,8 @@ export function createKeyReader({
   const knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
   /** The ids of projects that callers without a key act in, by name: there are two at most. */
   const projectIds = new Map<string, string>();
+  /** The keys and tokens of calls that watch theirs. */
+  const watched = new Map<string, Watched>();
 
   async function load(by: { secretHash: string } | { id: string }): Promise<Caller | undefined> {
     const key = await findValidKey(database, by);
@@ -60,7 +63,19 @@ export function createKeyReader({
     return id;
   }
 
-  return {
+  async function watch(key: string, call: HandlerContext, { calls, ended }: Watched): Promise<void> {
+    try {
+      while (calls.size > 0) {
+        await sleep(CHECK_KEY_MS, undefined, { ref: false });
+        await requireValidKey({ keys, now }, call);
+      }
+    } catch (error) {
+      ended.abort(error);
+    }
+    watched.delete(key);
+  }
+
+  const keys: KeyReader = {
     async find(text, clientAddress) {
       if (text.length > MAX_KEY_LENGTH) return undefined;
       const hash = hashSecret(text);
@@ -99,6 +114,19 @@ export function createKeyReader({
       }
       return { ...maker, streamOf: right.formId };
     },
+    watch(call) {
+      const key = bearerOf(call.requestHeader.get('authorization'));
+      // Where keys are not required.
+      if (key === undefined) return { ended: new AbortController().signal, [Symbol.dispose]() {} };
+      const known = watched.get(key);
+      const entry = known ?? { calls: new Set(), ended: new AbortController() };
+      entry.calls.add(call);
+      if (known === undefined) {
+        watched.set(key, entry);
+        void watch(key, call, entry);
+      }
+      return { ended: entry.ended.signal, [Symbol.dispose]: () => void entry.calls.delete(call) };
+    },
     isKnownClient: (client) => knownClients.has(client),
     async withoutKey() {
       const projectId = await projectIdOf(DEFAULT_PROJECT);
@@ -109,6 +137,7 @@ export function createKeyReader({
       tokenMakers.clear();
     },
   };
+  return keys;
 }
 
 /** The project of this name, made when it is new. */
@@ -139,6 +168,12 @@ export async function requireValidKey(
   }
 }
 
+/**
+ * A key may be revoked while its owner listens, and then the stream ends within a second, also if another process has
+ * done so: a check finds what was read three quarters of a second ago at most, since keys are read anew after a half.
+ */
+const CHECK_KEY_MS = 250;
+
 const MAX_REMEMBERED_KEYS = 10_000;
 
 /** Unknown keys a minute and client address: far above a mistyped key in a running program's retries. */
@@ -168,6 +203,11 @@ export type KeyReader = {
     clientAddress: string,
   ): Promise<Caller | undefined>;
   /**
+   * Watches the key of a call that goes on for long, together with all other such calls of that key. `ended` is aborted
+   * with INVALID_KEY once it was revoked or has expired.
+   */
+  watch(call: HandlerContext): Disposable & { ended: AbortSignal };
+  /**
    * Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more.
    */
   isKnownClient(client: string): boolean;
@@ -176,6 +216,8 @@ export type KeyReader = {
   /** Makes a change of the keys by this process visible at once. */
   forget(): void;
 };
+
+type Watched = { calls: Set<HandlerContext>; ended: AbortController };
 
 /** `subject` is the issuer's name for who has the token. */
 type Token = { subject: string; scopes: readonly string[]; expiresAt: Date };
