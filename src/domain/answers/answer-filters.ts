@@ -104,8 +104,8 @@ const kinds = {
   none: kind(['file', 'ranking', 'matrix', 'address', 'signature', 'statement'], [], 'text'),
 };
 
-function kind(
-  types: FieldType[],
+function kind<Type extends FieldType>(
+  types: Type[],
   ops: FilterOp[],
   sql: 'text' | 'numeric' | 'timestamptz',
   checked?: 'checked',
@@ -113,8 +113,9 @@ function kind(
   return { types, ops, sql, checked: checked !== undefined };
 }
 
-function kindOf(type: FieldType): FilterKind {
-  const found = Object.entries(kinds).find(([, { types }]) => types.includes(type));
+/** Takes what is listed above: a type of field that is not there does not compile. */
+function kindOf(type: (typeof kinds)[FilterKind]['types'][number]): FilterKind {
+  const found = Object.entries(kinds).find(([, { types }]) => types.some((each) => each === type));
   if (found === undefined) throw new TypeError(`No kind of filters for ${type}`);
   return found[0] as FilterKind;
 }
