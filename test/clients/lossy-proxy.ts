@@ -1,6 +1,11 @@
 import { once } from 'node:events';
-import { createServer, request as requestOf } from 'node:http';
-import { connect, createServer as createHttp2Server, type IncomingHttpHeaders } from 'node:http2';
+import { createServer, type IncomingMessage, request as requestOf, type ServerResponse } from 'node:http';
+import {
+  connect,
+  createServer as createHttp2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestService } from '../support/server.ts';
@@ -18,19 +23,21 @@ export async function startLossyProxy(service: TestService): Promise<LossyProxy>
     return calls % 2 === 1;
   };
 
-  const http = createServer(async (request, response) => {
+  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url: path = '/', headers } = request;
-    const body = await buffer(request);
-    const forwarded = requestOf(new URL(path, service.url), { method, headers }, async (reply) => {
-      const content = await buffer(reply);
-      if (method === 'POST' && isLost(path)) request.socket.destroy();
-      else response.writeHead(reply.statusCode ?? 500, reply.headers).end(content);
-    });
-    forwarded.end(body);
+    const forwarded = requestOf(new URL(path, service.url), { method, headers });
+    forwarded.end(await buffer(request));
+    const [reply] = (await once(forwarded, 'response')) as [IncomingMessage];
+    const content = await buffer(reply);
+    if (method === 'POST' && isLost(path)) request.socket.destroy();
+    else response.writeHead(reply.statusCode ?? 500, reply.headers).end(content);
+  }
+  const http = createServer((request, response) => {
+    pass(request, response).catch(() => request.socket.destroy());
   });
 
-  const http2 = createHttp2Server();
-  http2.on('stream', async (stream, { ':path': path = '/', ...headers }) => {
+  async function passHttp2(stream: ServerHttp2Stream, asked: IncomingHttpHeaders): Promise<void> {
+    const { ':path': path = '/', ...headers } = asked;
     const body = await buffer(stream);
     // One for each call: the service closes idle connections.
     const upstream = connect(service.grpcUrl);
@@ -53,6 +60,10 @@ export async function startLossyProxy(service: TestService): Promise<LossyProxy>
     stream.respond(head, { waitForTrailers: trailers !== undefined });
     stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
     stream.end(content);
+  }
+  const http2 = createHttp2Server();
+  http2.on('stream', (stream, headers) => {
+    passHttp2(stream, headers).catch(() => stream.session?.destroy());
   });
 
   for (const server of [http, http2]) {
