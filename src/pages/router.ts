@@ -46,9 +46,11 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.use(createOwnerPages(options));
   router.get(['/assets/*file', EMBED_PATH], sendFile);
   // A path that can't be decoded fails before any page: Express would show a trace, and log the path with its token.
-  router.use((error: unknown, request: Request, response: Response, next: NextFunction) =>
-    page(() => Promise.reject(error))(request, response, next),
-  );
+  // What is posted to an activation link is left to its route, which can't decode it either and says so in JSON.
+  router.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+    if (request.method === 'POST' && request.path.startsWith('/api/')) return next();
+    return page(() => Promise.reject(error))(request, response, next);
+  });
   return router;
 }
 

@@ -142,6 +142,12 @@ describe('the address of a page', () => {
       expect(service.logged).toEqual([]);
     },
   );
+
+  it('is refused in JSON where a program posts to an activation link that can’t be decoded', async () => {
+    const { status, json } = await service.post('/api/forms/%ff/activate', { email: 'ada@example.com' });
+
+    expect([status, json.error.reason]).toEqual([400, 'bad_request']);
+  });
 });
 
 describe('a static site’s own form', () => {
