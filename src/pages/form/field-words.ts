@@ -59,7 +59,7 @@ function together(known: Problem, { text, part = '' }: Problem): Problem {
 }
 
 /** What is wrong with one field, in the page's language. `isEmpty`: it has no answer. */
-function problemOf(
+export function problemOf(
   field: Field,
   { path, code, received }: Violation,
   { isEmpty, language }: { isEmpty: boolean; language: Language },
