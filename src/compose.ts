@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
 import { demoFormId } from './domain/ids.ts';
 import { policyOf } from './domain/methods.ts';
-import { explainRefusals } from './pages/form/field-words.ts';
+import { explainRefusals } from './pages/form/explain-refusals.ts';
 import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
 import { factsOf } from './rpc/context.ts';
 import { createRateLimits } from './rpc/rate-limits.ts';

@@ -1,18 +1,15 @@
 import { inputNames } from '../../domain/answers/answer-texts.ts';
-import { isEmpty } from '../../domain/conditions/condition.ts';
-import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
-import { translate } from '../../domain/definition/translate.ts';
-import { fieldIdOf, isForPerson, type Violation } from '../../domain/errors/violations.ts';
+import type { Field } from '../../domain/definition/definition.ts';
+import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import type { FieldType } from '../../domain/fields/field.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
-import { type JsonObject, ownValue } from '../../domain/json/json.ts';
-import { languageOfTag, preferredLanguages } from '../../domain/text/accept-language.ts';
+import { languageOfTag } from '../../domain/text/accept-language.ts';
 import { sizeLimitInWords } from '../../text/quantities.ts';
-import { chooseLanguage, fill, type Language, languages, type Words } from '../../text/words.ts';
+import { fill, type Language, type Words } from '../../text/words.ts';
 import { addressWords } from './controls/address.ts';
 
 /** The limits of a field in words; empty if there are none that a person needs to know. */
@@ -297,32 +294,3 @@ export type Problem = {
   /** Whether the text has the field's label. */
   isNamed?: boolean;
 };
-
-/**
- * What is wrong with answers, or with a session's prefill, in the sentences of the form's page, for a caller whose
- * `Accept-Language` prefers a language that there are words for. Other callers, and problems that belong to no field,
- * keep the plain English.
- */
-export function explainRefusals(
-  violations: readonly Violation[],
-  original: FormDefinition,
-  given: GivenAnswers,
-  acceptLanguage: string,
-): Violation[] {
-  const preferred = preferredLanguages(acceptLanguage);
-  if (!preferred.some((tag) => Object.hasOwn(languages, languageOfTag(tag)))) return [...violations];
-  const { fields, settings } = translate(original, preferred);
-  const language = chooseLanguage(settings.locale, acceptLanguage);
-  return violations.map((violation) => {
-    const [, root = ''] = /^(answers|prefill)\./.exec(violation.path) ?? [];
-    const field = root === '' ? undefined : fields.find(({ id }) => id === fieldIdOf(violation.path));
-    const isOther = violation.code === 'unrecognized_keys' || isForPerson(violation);
-    if (field === undefined || isOther) return violation;
-    const answer = ownValue(ownValue(given, root) ?? {}, field.id);
-    const lacks = isEmpty(answer) || (typeof answer === 'string' && answer.trim() === '');
-    return { ...violation, message: problemOf(field, violation, { isEmpty: lacks, language }).text };
-  });
-}
-
-/** What was sent, by where it stood in the request. */
-type GivenAnswers = { answers?: JsonObject | undefined; prefill?: JsonObject | undefined };
