@@ -44,7 +44,10 @@ export async function insertMailedLink(
   link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
 ): Promise<void> {
   const row = { ...link, address: addressKey(link.address), usedAt: null, sessionId: null };
-  await db.write((em) => em.upsert(MailedLinkEntity, row, { onConflictAction: 'ignore' }));
+  // Not `em.upsert`, which reads a row that is there already, and throws if it was removed meanwhile.
+  await db.write((em) =>
+    em.createQueryBuilder(MailedLinkEntity).insert(row).onConflict().ignore().execute('run'),
+  );
 }
 
 /** What became of a link; null if it was never emailed, or was voided. */
