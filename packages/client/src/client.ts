@@ -74,10 +74,12 @@ function withKey(schema: DescMessage, message: Message): Message | undefined {
 function waitAfter(thrown: unknown, attempt: number): number | undefined {
   const error = ConnectError.from(thrown);
   const [failure] = error.findDetails(FailureSchema);
-  // The service gives each failure a detail. Connect's transports for Node call a cut connection `Aborted` over HTTP/1.
+  // The service gives each failure a detail. Connect's transports for Node call a cut connection `Aborted` over HTTP/1,
+  // and `Canceled` over HTTP/2.
   const isLost =
     failure === undefined &&
-    ([Code.Unavailable, Code.Aborted].includes(error.code) || error.cause instanceof TypeError);
+    ([Code.Unavailable, Code.Aborted, Code.Canceled].includes(error.code) ||
+      error.cause instanceof TypeError);
   if (failure?.retryable !== true && !isLost) return undefined;
   const asked = Number(failure?.retryAfter?.seconds ?? 0) * 1000;
   if (asked > MAX_WAIT_MS) return undefined;
