@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { Agent, createServer as createHttp1Server, request as requestHttp1, type Server } from 'node:http';
 import { createServer, type Http2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Code, ConnectError, createServiceImplSpec, type HandlerContext } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
@@ -15,7 +18,8 @@ import { createMethodCalls } from '../../src/rpc/method-calls.ts';
 import { startRpcServer } from '../support/rpc-server.ts';
 import { envelope, type Http2Answer, type Http2Connection, openHttp2 } from '../support/wire.ts';
 
-// The same calls, one of each protocol, codec and kind of fault, to this server and to Connect's own adapter.
+// The same calls, one of each protocol, codec and kind of fault, to this server and to Connect's own adapter: over
+// HTTP/2, and those that browsers and HTTP libraries make over HTTP/1.1 as well.
 
 const paths = {
   unary: '/headlessforms.v1.FormsService/GetForm',
@@ -103,7 +107,8 @@ describe('a call is answered as by Connect, but for what is intended', () => {
   const occurred = new Set<Difference>();
 
   it.each(callsOf().map((call) => [call.name, call] as const))('%s', async (_, call) => {
-    const [answer, stock] = await Promise.all([send(toOurs, call), send(toStock, call)]);
+    const { ours, stock: connect } = servers[call.over];
+    const [answer, stock] = await Promise.all([send(ours, call), send(connect, call)]);
 
     const about = intended.filter(({ isOf }) => isOf(call, stock));
     for (const difference of about) occurred.add(difference);
@@ -120,21 +125,26 @@ describe('a call is answered as by Connect, but for what is intended', () => {
 });
 
 let ours: Awaited<ReturnType<typeof startRpcServer>>;
-let stock: Http2Server;
-let toOurs: Http2Connection;
-let toStock: Http2Connection;
+let stock: { http1: Server; http2: Http2Server };
+let servers: Record<Call['over'], { ours: Connection; stock: Connection }>;
 
 beforeAll(async () => {
   ours = await startRpcServer({}, { methods, calls: createMethodCalls(specs, []), gate });
-  stock = createServer(stockAdapter());
-  await new Promise<void>((resolve) => stock.listen(0, '127.0.0.1', resolve));
-  toOurs = openHttp2(ours.grpcUrl);
-  toStock = openHttp2(`http://127.0.0.1:${(stock.address() as AddressInfo).port}`);
+  stock = { http1: createHttp1Server(stockAdapter()), http2: createServer(stockAdapter()) };
+  const urls = Object.values(stock).map(async (server: Server | Http2Server) => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  const [http1 = '', http2 = ''] = await Promise.all(urls);
+  servers = {
+    'HTTP/1.1': { ours: openHttp1(ours.url), stock: openHttp1(http1) },
+    'HTTP/2': { ours: openHttp2(ours.grpcUrl), stock: openHttp2(http2) },
+  };
 });
 afterAll(async () => {
-  toOurs[Symbol.dispose]();
-  toStock[Symbol.dispose]();
-  stock.close();
+  for (const connection of Object.values(servers).flatMap(Object.values)) connection[Symbol.dispose]();
+  for (const server of Object.values(stock)) server.close();
   await ours[Symbol.asyncDispose]();
 });
 
@@ -204,14 +214,20 @@ function callsOf(): Call[] {
       for (const codec of ['proto', 'json'] as const) {
         const wire = { kind, protocol, codec };
         for (const [fault, made] of Object.entries(faultsOf(wire))) {
-          const name = `${fault}: ${kind} by ${protocol} in ${codec}`;
-          calls.push({ ...wire, fault, name, method: 'POST', path: paths[kind], body: [], ...made });
+          for (const over of protocol === 'grpc' ? overHttp2 : overBoth) {
+            const name = `${fault}: ${kind} by ${protocol} in ${codec} over ${over}`;
+            calls.push({ ...wire, over, fault, name, method: 'POST', path: paths[kind], body: [], ...made });
+          }
         }
       }
     }
   }
   return calls;
 }
+
+/** HTTP/1.1 has no trailers that gRPC could rely on. */
+const overHttp2 = ['HTTP/2'] as const;
+const overBoth = ['HTTP/2', 'HTTP/1.1'] as const;
 
 /** The calls with a fault, and some without. */
 function faultsOf({ kind, protocol, codec }: Wire): Record<string, Partial<Call> & Pick<Call, 'headers'>> {
@@ -356,9 +372,24 @@ function lengthOf(text: string): number[] {
   }
 }
 
-async function send(connection: Http2Connection, { path, body, headers, method }: Call): Promise<Parts> {
+async function send(connection: Connection, { path, body, headers, method }: Call): Promise<Parts> {
   const answer = await connection.call(path, body, { 'x-request-id': 'same', ...headers }, { method });
   return partsOf(answer);
+}
+
+/** As `openHttp2`, over kept connections of HTTP/1.1, whose bodies say their length. */
+function openHttp1(url: string): Connection {
+  const agent = new Agent({ keepAlive: true });
+  return {
+    async call(path, frames, headers, { method } = {}) {
+      const sent = requestHttp1(url + path, { agent, method, headers });
+      sent.end(Buffer.concat(frames));
+      const [answer] = await once(sent, 'response');
+      const body = await buffer(answer);
+      return { status: answer.statusCode, headers: answer.headers, trailers: answer.trailers, body };
+    },
+    [Symbol.dispose]: () => agent.destroy(),
+  };
 }
 
 /** An answer taken apart, so that two can be compared by name; failures by the same names in all protocols. */
@@ -395,7 +426,8 @@ function partsOf({ status, headers, trailers, body }: Http2Answer): Parts {
     parts[name === 'retry-after' ? 'metadata retry-after' : `header ${name}`] = value ?? '';
   for (const [name, value] of Object.entries(metadata))
     parts[name === 'retry-after' ? 'metadata retry-after' : `trailer ${name}`] = value;
-  for (const name of ['date', 'content-length', 'grpc-status', 'grpc-message', 'grpc-status-details-bin']) {
+  const framing = ['content-length', 'transfer-encoding'];
+  for (const name of ['date', ...framing, 'grpc-status', 'grpc-message', 'grpc-status-details-bin']) {
     delete parts[`header ${name}`];
     delete parts[`trailer ${name}`];
   }
@@ -438,7 +470,10 @@ type Wire = {
   codec: 'proto' | 'json';
 };
 
+type Connection = Pick<Http2Connection, 'call' | typeof Symbol.dispose>;
+
 type Call = Wire & {
+  over: 'HTTP/1.1' | 'HTTP/2';
   fault: string;
   name: string;
   method: string;
