@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { chromiumPath } from '../support/chromium.ts';
 import { smallerPng } from '../support/png.ts';
 import { freePort, temporaryFolder } from '../support/spawn.ts';
 
@@ -34,7 +35,7 @@ const app = opened.adopt(await startApp(config, { log, now: Date.now, random: Ma
 );
 const browser = opened.adopt(
   await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    executablePath: chromiumPath,
     args: ['--no-sandbox', '--lang=en-US'],
   }),
   (started) => started.close(),
