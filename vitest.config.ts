@@ -18,9 +18,9 @@ export default defineConfig(({ mode }) => ({
     // One more than two cores can run: some tests wait for clocks and for other processes.
     // Those that bound time and memory, or crash what others wait for, have the machine to themselves.
     maxWorkers: ['abuse', 'failover'].includes(mode) ? 1 : 3,
-    // Only what hangs takes as long: on a busy machine a start of the service takes ten seconds.
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
+    // Only what hangs takes as long: on a busy machine a start of the service takes twenty seconds.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     expect: { poll: { timeout: 30_000 } },
     ...(report !== undefined && { reporters: ['default', 'json'], outputFile: { json: report } }),
   },

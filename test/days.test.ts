@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 describe('simulated days', () => {
-  // A minute on two cores with nothing else to do, and several beside other tests.
-  it('lose nothing that is not expected, over three seeds', { timeout: 400_000 }, async () => {
+  // A minute on two fast cores with nothing else to do, and several beside other tests.
+  it('lose nothing that is not expected, over three seeds', { timeout: 900_000 }, async () => {
     const { code, output } = await runDays({ SEEDS: '3', DAYS: '3', BRIEF: '1' });
 
     expect(output).toContain('3 seeds from 1');

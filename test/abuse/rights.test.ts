@@ -24,7 +24,7 @@ describe('rights over answers', () => {
     async (_, actors) => {
       expect(await waysOf(actors, 3)).toEqual([]);
     },
-    600_000,
+    1_800_000,
   );
 
   it('do not grow by three calls of owners, recipients, and those who were', async () => {
