@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { custom, type Violation } from '../errors/violations.ts';
-import { isObject } from '../json/json.ts';
+import { isObject, isScalar } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
-import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
+import { type Condition, type ConditionOp, conditionOps, instantOf, isEmpty } from './condition.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
@@ -35,13 +35,13 @@ export const conditionSchema: z.ZodType<Condition> = z
   .meta({ id: 'Condition', description: 'A condition on the answers to earlier fields.' });
 
 /**
- * What is wrong with a field's condition beyond its shape: its size, the fields it names, and
+ * What is wrong with a field's condition beyond its shape: its size, the fields and options it names, and
  * operators without their value.
  *
  * Judges the condition as it was sent; parts of the wrong shape are left to the schema. `earlier`
- * holds the ids of the fields before this one. Nests no deeper than the JSON that came in.
+ * holds the fields before this one by their ids. Nests no deeper than the JSON that came in.
  */
-export function conditionProblems(input: unknown, earlier: ReadonlySet<string>, path: string): Violation[] {
+export function conditionProblems(input: unknown, earlier: EarlierFields, path: string): Violation[] {
   const problems: Violation[] = [];
   const nodes = walk(input, path, 1);
   if (nodes.length > MAX_NODES) {
@@ -67,7 +67,7 @@ export function countSearches(input: unknown): number {
 
 function comparisonProblems(
   { field, op, value }: Record<string, unknown>,
-  earlier: ReadonlySet<string>,
+  earlier: EarlierFields,
   path: string,
 ): Violation[] {
   const problems: Violation[] = [];
@@ -75,10 +75,44 @@ function comparisonProblems(
     problems.push(custom(`${path}.field`, 'A condition may name earlier fields only'));
   }
   const known = conditionOps.find((each) => each === op);
-  const fault = known === undefined ? undefined : valueFault(known, value);
-  if (fault !== undefined) problems.push({ path: `${path}.value`, ...fault });
-  return problems;
+  if (known === undefined) return problems;
+  const fault = valueFault(known, value);
+  if (fault !== undefined) return [...problems, { path: `${path}.value`, ...fault }];
+  const choices = typeof field === 'string' ? earlier.get(field) : undefined;
+  if (choices === undefined || !namesOptions(known, choices)) return problems;
+  const place = `${path}.value`;
+  const unknown = Array.isArray(value)
+    ? value.flatMap((each, at) => optionProblems(each, choices, `${place}.${at}`))
+    : optionProblems(value, choices, place);
+  return [...problems, ...unknown];
 }
+
+/** Whether what an operator compares with is an option. The others look for a part of a text, or for an order. */
+function namesOptions(op: ConditionOp, { isList }: Choices): boolean {
+  return ['eq', 'ne', 'in', 'nin'].includes(op) || (op === 'contains' && isList);
+}
+
+/** A condition on an option that its field lacks would always hold, or never. Some values mean that there is no answer. */
+function optionProblems(value: unknown, { options }: Choices, path: string): Violation[] {
+  if (isEmpty(value) || value === false || !isScalar(value)) return [];
+  if (typeof value === 'string' && options.has(comparedAs(value))) return [];
+  const named = JSON.stringify(value).slice(0, MAX_SHOWN);
+  return [{ path, code: 'invalid_enum_value', message: `The field has no option ${named}` }];
+}
+
+/** Two texts are equal to conditions if these are the same. */
+function comparedAs(text: string): string | number {
+  const instant = instantOf(text);
+  return Number.isNaN(instant) ? text : instant;
+}
+
+/** The options that an answer names, to look up what conditions compare with: a form can have thousands of both. */
+export function choicesOf(options: readonly string[], isList: boolean): Choices {
+  return { options: new Set(options.map(comparedAs)), isList };
+}
+
+/** As many characters of a value as tell which one it is. */
+const MAX_SHOWN = 60;
 
 function valueFault(op: ConditionOp, value: unknown): Pick<Violation, 'code' | 'message'> | undefined {
   if (op === 'empty' || op === 'notEmpty') {
@@ -109,5 +143,11 @@ function walkList(input: unknown, path: string, depth: number): Node[] {
 
 /** More than people can follow, and still cheap to evaluate at each submission. */
 const MAX_DEPTH = 5;
+
+/** `undefined` for fields whose answers may be anything else than options. */
+type EarlierFields = ReadonlyMap<string, Choices | undefined>;
+
+/** A field's options; `isList` if an answer is several of them. */
+export type Choices = { options: ReadonlySet<string | number>; isList: boolean };
 
 type Node = { input: Record<string, unknown>; path: string; depth: number };

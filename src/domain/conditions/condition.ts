@@ -109,8 +109,8 @@ function order(left: unknown, right: unknown): number {
   return left < right ? -1 : 1;
 }
 
-/** A time of day counts on the first day of 1970, so that 10:00 and 10:00:00 are the same. */
-function instantOf(text: string): number {
+/** When a time or a datetime is, in milliseconds since 1970, on whose first day a time of day counts; NaN for other texts. */
+export function instantOf(text: string): number {
   if (/^\d\d:\d\d(:\d\d)?$/.test(text)) return Date.parse(`1970-01-01T${text}Z`);
   return /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/i.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -1,7 +1,9 @@
 import { checkWebhookUrl } from '../addresses/ip-address.ts';
-import { conditionProblems, countSearches } from '../conditions/condition-rules.ts';
+import { type Choices, choicesOf, conditionProblems, countSearches } from '../conditions/condition-rules.ts';
 import { errorMessage } from '../errors/system-errors.ts';
 import { custom, required, type Violation } from '../errors/violations.ts';
+import { fieldTypes } from '../fields/field.ts';
+import { fieldRules } from '../fields/index.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
@@ -34,7 +36,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
     ...sharedIds(fields),
     ...pageProblems(input.pages, fields),
     ...translationProblems(input),
-    ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
+    ...visibilityProblems(fields, options),
     ...tooManySearches(fields),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input, fields) : []),
@@ -65,10 +67,26 @@ function pageProblems(pages: unknown, fields: FieldSent[]): Violation[] {
   return [custom(`pages.${last}`, `The last step with a field is ${last}`)];
 }
 
-function visibilityProblems(field: FieldSent, before: FieldSent[], index: number): Violation[] {
-  const { visibleWhen } = isObject(field.input) ? field.input : {};
-  const earlier = new Set(before.flatMap(({ id }) => (id === undefined ? [] : [id])));
-  return conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
+function visibilityProblems(fields: FieldSent[], { keepsConditions = false }: RuleOptions): Violation[] {
+  const earlier = new Map<string, Choices | undefined>();
+  return fields.flatMap((field, index) => {
+    const { visibleWhen } = isObject(field.input) ? field.input : {};
+    const problems = conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
+    if (field.id !== undefined) earlier.set(field.id, keepsConditions ? undefined : answerable(field));
+    return problems;
+  });
+}
+
+/** What an answer to a field can be; undefined unless it is one or more of its options alone. */
+function answerable({ input, type }: FieldSent): Choices | undefined {
+  const known = fieldTypes.find((each) => each === type);
+  if (known === undefined || !isObject(input) || !Array.isArray(input.options)) return undefined;
+  const { choosesOptions, ordersOptions, kind } = fieldRules[known];
+  if (input.allowOther === true || (choosesOptions ?? ordersOptions) !== true) return undefined;
+  const values = input.options.map((option: unknown) => (isObject(option) ? option.value : undefined));
+  // One of the wrong shape is refused as such.
+  const options = values.filter((value) => typeof value === 'string');
+  return options.length < values.length ? undefined : choicesOf(options, kind === 'list');
 }
 
 /** They are made at each submission, in texts as long as fit into one: 4 ns for each character. */
@@ -149,7 +167,12 @@ function needsKey(path: string): Violation {
 }
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };
-type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean; keptUrl?: string };
+type RuleOptions = {
+  keyless: boolean;
+  allowPrivateUrls: boolean;
+  keptUrl?: string;
+  keepsConditions?: boolean;
+};
 
 /**
  * Returns what is wrong with the patterns of a form's fields, as they were sent, by the index of the field.

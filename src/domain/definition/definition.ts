@@ -84,6 +84,8 @@ export type DefinitionOptions = {
   allowPrivateUrls: boolean;
   /** The URL of a webhook that leaves it out; absent: it is required. */
   keptUrl?: string;
+  /** Whether the conditions are those of a version in use, whose author alone could correct what they compare with. */
+  keepsConditions?: boolean;
 };
 
 export type DefinitionResult =

@@ -123,7 +123,8 @@ function definitionWith(
     },
   };
   const { allowPrivateWebhooks: allowPrivateUrls } = settings;
-  const options = { keyless: isKeyless(form), allowPrivateUrls, ...keptUrlOf(current) };
+  const keyless = isKeyless(form);
+  const options = { keyless, allowPrivateUrls, keepsConditions: true, ...keptUrlOf(current) };
   return requireDefinition(wanted, options).definition;
 }
 

@@ -38,17 +38,18 @@ export function randomFields(random: Random): object[] {
   return fields;
 }
 
-function conditionOn(random: Random, earlier: { id: string }[]): object {
-  const field = random.pick(earlier).id;
-  const value = random.pick(['x', 1, 2.5, true, '12:30', null]);
+function conditionOn(random: Random, earlier: { id: string; options?: object[] }[]): object {
+  const { id: field, options: choices } = random.pick(earlier);
+  // A condition may name no option that its field lacks.
+  const value = random.pick(choices ? ['x', 'y', null, false] : ['x', 1, 2.5, true, '12:30', null]);
   const one = random.pick([
     { field, op: 'notEmpty' },
     { field, op: 'empty' },
     { field, op: 'eq', value },
     { field, op: 'ne', value },
-    { field, op: 'in', value: ['x', 1, true] },
-    { field, op: 'nin', value: ['y', 'z'] },
-    { field, op: 'contains', value: random.pick(['x', 'a.c']) },
+    { field, op: 'in', value: choices ? ['x', null] : ['x', 1, true] },
+    { field, op: 'nin', value: choices ? ['y'] : ['y', 'z'] },
+    { field, op: 'contains', value: random.pick(choices ? ['x', 'y'] : ['x', 'a.c']) },
     { field, op: random.pick(['lt', 'lte', 'gt', 'gte']), value: 2 },
   ]);
   return random.pick([one, { not: one }, { any: [one, { field, op: 'eq', value: 'x' }] }, { all: [one] }]);

@@ -411,6 +411,49 @@ describe('conditions of fields', () => {
     expect(refusals(visible(condition))).toEqual([refusal]);
   });
 
+  const onOptions = (type: string, visibleWhen: unknown, more = {}) =>
+    sent({
+      fields: [
+        { id: 'a', type, options: options('x', '10:00'), ...more },
+        { id: 'b', type: 'text', visibleWhen },
+      ],
+    });
+  const at = 'fields.1.visibleWhen';
+  const inList = (index: number) => `${at}.not.value.${index}`;
+
+  it.each([
+    ['select', { field: 'a', op: 'eq', value: 'X' }, [`${at}.value`]],
+    ['radio', { field: 'a', op: 'ne', value: 1 }, [`${at}.value`]],
+    ['radio', { not: { field: 'a', op: 'in', value: ['x', 'y', null, true] } }, [1, 3].map(inList)],
+    ['multi_select', { field: 'a', op: 'contains', value: 'y' }, [`${at}.value`]],
+    ['ranking', { any: [{ field: 'a', op: 'nin', value: ['y'] }] }, [`${at}.any.0.value.0`]],
+  ])('refuses an option that a field of type %s lacks, in %j', (type, condition, places) => {
+    expect(refusals(onOptions(type, condition))).toEqual(
+      places.map((place) => `${place} invalid_enum_value`),
+    );
+  });
+
+  it.each([
+    ['no answer', 'select', { field: 'a', op: 'in', value: ['x', '', null, false] }],
+    ['the same time in other words', 'select', { field: 'a', op: 'eq', value: '10:00:00' }],
+    ['a part of a choice', 'select', { field: 'a', op: 'contains', value: '10:' }],
+    ['an order of choices', 'radio', { field: 'a', op: 'gt', value: '09:00' }],
+  ])('accepts %s in a condition on options', (_, type, condition) => {
+    expect(refusals(onOptions(type, condition))).toEqual([]);
+  });
+
+  it('accepts any text where another one than the options may be given', () => {
+    const condition = { field: 'a', op: 'eq', value: 'y' };
+
+    expect(refusals(onOptions('select', condition, { allowOther: true }))).toEqual([]);
+  });
+
+  it('keeps what a version in use compares with', () => {
+    const former = onOptions('select', { field: 'a', op: 'eq', value: 'y' });
+
+    expect(refusals(former, { keepsConditions: true })).toEqual([]);
+  });
+
   it('refuses more than 200 searches in the answers to a form, at the field that has the next one', () => {
     const search = { field: 'a', op: 'contains', value: 'x' };
     const searching = (id: string, count: number) => ({
