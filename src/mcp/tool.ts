@@ -18,7 +18,7 @@ import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
 import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
-import { contentError, type RestError, restErrorOf } from '../http/errors.ts';
+import { contentError, type RestError, restErrorOf, withPaths } from '../http/errors.ts';
 import type { Call } from '../http/rpc-client.ts';
 
 /**
@@ -183,9 +183,9 @@ export type Outcome = { facts: Record<string, unknown>; next?: string[]; untrust
  * what came, whether a repeat can help and when, and what to call next.
  */
 export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
-  const { fault, body } = restErrorOf(error);
+  const { fault, body } = restErrorOf(withPaths(error, (path) => fieldOf(path, input)));
   const { reason, message, submission_id, details, retryable, retry_after } = body.error;
-  const problems = details.map((violation) => problemOf(violation, input));
+  const problems = details.map(problemOf);
   return {
     reason,
     message: fault === undefined ? message : `${message} (request ${exchange.logFault(fault)})`,
@@ -197,9 +197,9 @@ export function failureOf(error: unknown, { exchange, tool, input }: FailedCall)
   };
 }
 
-function problemOf({ path, code, message, received }: Violation, input: unknown): Problem {
+function problemOf({ path, code, message, received }: Violation): Problem {
   return {
-    field: fieldOf(path, input),
+    field: path,
     rule: code,
     expected: message,
     ...(received !== undefined && { received }),

@@ -101,6 +101,7 @@ describe.each(engines)('the MCP server on %s', (engine) => {
     const unknown = await agent.use('wait_for_session', { session_id: 'sess_none' });
 
     expect(bad.failure).toMatchObject({ reason: 'invalid', retryable: false });
+    expect(bad.failure.message).toMatch(/^definition\.slug: A slug .* \(and 1 more\)$/);
     expect(bad.failure.problems).toMatchObject([
       {
         field: 'definition.slug',
