@@ -30,8 +30,9 @@ export function checkWebhookUrl(
   if (text.length > formLimits.url) return `A webhook URL has at most ${formLimits.url} characters`;
   if (blank.test(text) || !URL.canParse(text)) return 'Expected an absolute URL';
   const url = new URL(text);
-  if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:'))
-    return `Expected an HTTPS URL${UNLESS_ALLOWED}`;
+  if (allowPrivate) {
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'Expected an HTTP or HTTPS URL';
+  } else if (url.protocol !== 'https:') return `Expected an HTTPS URL${UNLESS_ALLOWED}`;
   if (url.username !== '' || url.password !== '') return 'A webhook URL must not hold credentials';
   if (!allowPrivate && !mayBePublic(url.hostname))
     return `The host of a webhook must be public${UNLESS_ALLOWED}`;

@@ -171,7 +171,7 @@ describe('checkWebhookUrl', () => {
     expect(check('http://127.0.0.1:9000/hook', true)).toBeUndefined();
     expect(check('http://localhost:9000/hook', true)).toBeUndefined();
     expect(check('http://user:pass@localhost', true)).toEqual(expect.any(String));
-    expect(check('ftp://localhost', true)).toEqual(expect.any(String));
+    expect(check('ftp://localhost', true)).toBe('Expected an HTTP or HTTPS URL');
   });
 });
 
