@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip } from 'node:zlib';
-import type { ConnectError } from '@connectrpc/connect';
 import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../gen/headlessforms/v1/sessions_pb.js';
@@ -35,7 +34,7 @@ export async function readJson(
 ): Promise<JsonBody> {
   const bytes = await readBytes(request, jsonMaxBytes);
   if (bytes.length === 0) return { value: {}, problems: [] };
-  if (!isJson(request.headers['content-type'])) throw wrongMediaType('application/json');
+  checkJsonType(request.headers['content-type']);
   const { value, isTooDeep } = parseJson(bytes, 'body', maxNodes);
   return { value, problems: isTooDeep ? jsonProblems(value, '') : [] };
 }
@@ -109,11 +108,6 @@ function isTooLong(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
 }
 
-/** The error of a body of another media type. */
-function wrongMediaType(...expected: string[]): ConnectError {
-  return failed(Reason.MEDIA_TYPE, `Expected a body of the media type ${expected.join(' or ')}`);
-}
-
 /** Whether a body is compressed. Throws if it is by anything else than gzip, or more than once. */
 export function isGzip(request: IncomingMessage): boolean {
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
@@ -127,12 +121,15 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
 }
 
-function isJson(contentType: string | undefined): boolean {
-  if (contentType === undefined || contentType === 'application/json') return true;
+/** Throws if a body is not JSON by its media type, or in another charset than JSON is. */
+function checkJsonType(contentType: string | undefined): void {
+  if (contentType === undefined || contentType === 'application/json') return;
   const type = mediaTypeOf(contentType);
-  if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type)) return false;
-  const charset = /;\s*charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1];
-  return charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset);
+  if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type))
+    throw failed(Reason.MEDIA_TYPE, 'Expected a body of the media type application/json');
+  const charset = /;\s*charset\s*=\s*"?([\w-]{1,40})/i.exec(contentType)?.[1];
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
+    throw failed(Reason.MEDIA_TYPE, `Expected JSON in UTF-8; the charset of Content-Type is ${charset}`);
 }
 
 /**

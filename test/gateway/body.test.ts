@@ -52,6 +52,17 @@ describe('a JSON body', () => {
     expect(gateway.calls).toEqual([]);
   });
 
+  it('names the charset that it may not be in', async () => {
+    await using gateway = await givenAccepting();
+
+    const reply = await gateway.call('POST', path, {
+      body: '{"answers":{}}',
+      headers: { 'content-type': 'application/json; charset=latin1' },
+    });
+
+    expect(reply.json.error.message).toBe('Expected JSON in UTF-8; the charset of Content-Type is latin1');
+  });
+
   it('is refused when it is compressed by anything else than gzip', async () => {
     await using gateway = await givenAccepting();
 
