@@ -62,9 +62,13 @@ function refusingTwoHosts(handler: RequestListener): RequestListener {
   };
 }
 
-/** Answers what Node's parser refuses with the error body of the interface, and closes the connection. */
+/**
+ * Answers what Node's parser refuses with the error body of the interface, and closes the connection. One that was
+ * silent is closed without an answer: a browser opens some in advance, and would take it for that to the request which
+ * it sends at the same moment.
+ */
 function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || socket.bytesRead === 0 || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }

@@ -68,7 +68,6 @@ describe('a connection over HTTP/1.1', () => {
   const timeOuts = { headersMs: 100, http1IdleMs: 100, stalledMs: 500, lingerMs: 100, checkEveryMs: 20 };
 
   it.each([
-    ['sends nothing', ''],
     ['does not end its headers', 'GET /nothing HTTP/1.1\r\nhost: a\r\n'],
     ['sends what is not HTTP', 'Hello?\r\n\r\n'],
     ['begins as HTTP/2 does and goes on otherwise', 'PRI * HTTP/2.0\r\n\r\nGET /nothing HTTP/1.1\r\n\r\n'],
@@ -82,6 +81,15 @@ describe('a connection over HTTP/1.1', () => {
     expect(connection.text()).toMatch(
       /^HTTP\/1.1 400 Bad Request\r\n[\s\S]*x-request-id: [\w-]{36}\r\n[\s\S]*"reason":"bad_request"/i,
     );
+    await until(() => connection.isGone());
+  });
+
+  it('that sends nothing is ended without an answer', async () => {
+    await using listeners = await startListeners({ timeOuts });
+    using connection = await openSocket(listeners.url);
+
+    await connection.ended;
+    expect(connection.text()).toBe('');
     await until(() => connection.isGone());
   });
 
