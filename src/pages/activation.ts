@@ -6,6 +6,7 @@ import {
   type FormShare,
   FormsService,
 } from '../../gen/headlessforms/v1/forms_pb.js';
+import { qrSvg } from '../domain/definition/share.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf, undefinedFor } from '../http/errors.ts';
@@ -162,8 +163,9 @@ ${share.embedSnippet !== '' && html`<p class="note">${words.embedNote}</p>`}</se
 }
 
 /** The link of a form's page, to copy, and its QR code, to save. */
-export function renderLink({ pageUrl, qrSvg }: FormShare, words: Words): Html {
-  const qr = `data:image/svg+xml;base64,${Buffer.from(qrSvg).toString('base64')}`;
+export function renderLink({ pageUrl }: FormShare, words: Words): Html {
+  // Not by its address: scripts make a PNG of it, which browsers refuse where that is of another origin.
+  const qr = `data:image/svg+xml;base64,${Buffer.from(qrSvg(pageUrl)).toString('base64')}`;
   return html`<h3 id="share-link">${words.sharePage}</h3>
 ${renderSnippet(pageUrl, words, 'share-link')}
 <h3>${words.shareQr}</h3>

@@ -1,11 +1,12 @@
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { QR_PATH } from '../domain/definition/share.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { showActivation } from './activation.ts';
 import { EMBED_PATH, sendAsset } from './assets.ts';
 import { postForm } from './form/post.ts';
 import { postUpload } from './form/read-post.ts';
-import { showForm } from './form/show.ts';
+import { showForm, showQr } from './form/show.ts';
 import { createGuides, type Guide } from './guides.ts';
 import { type HandlePage, type PageExchange, type PageOptions, servePage, serveScript } from './handler.ts';
 import { type HomeOptions, showHome } from './home.ts';
@@ -29,6 +30,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
     router.route(path).get(page(showForm)).post(page(postForm)).all(page(refuseMethod));
     router.post(`${path}/uploads`, serveScript(options, postUpload));
   }
+  router.route(`/f/:sessionId${QR_PATH}`).get(page(showQr)).all(page(refuseMethod));
   router.get('/', page(showHome(options)));
   router
     .route('/new')

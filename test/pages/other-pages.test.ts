@@ -175,6 +175,7 @@ describe('every answer', () => {
     const { id } = await service.givenPublishedForm();
     const script = /src="([^"]+)"/.exec((await service.get(`/f/${id}`, { key: null })).text)?.[1] ?? '';
     const paths = ['/', '/docs', '/owner', `/f/${id}`, '/f/none', '/mail/none', '/files/none', '/embed.js'];
+    paths.push(`/f/${id}/qr.svg`, '/f/none/qr.svg');
     paths.push('/openapi.json', '/descriptor.binpb', '/llms.txt', '/mcp', '/health', '/v1/forms', '/nowhere');
     paths.push(new URL(script, `${service.url}/f/${id}`).pathname);
     paths.push('/headlessforms.v1.FormsService/GetForm?message={}&encoding=json&connect=v1');

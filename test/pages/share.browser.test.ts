@@ -39,6 +39,27 @@ describe('how to share a form', () => {
     expect(listed.json.forms[0].share).toBeUndefined();
   });
 
+  it('has the address of the QR code, and the code itself only for who asks', async () => {
+    const draft = await service.givenDraft();
+    const activated = await service.post(draft.activate_url, { email: 'owner@example.com' });
+    const read = await service.get(`/v1/forms/${draft.id}`);
+    const asked = await service.get(`/v1/forms/${draft.id}?qr_svg=true`);
+    const image = await service.get(`/f/${draft.id}/qr.svg`, { key: null });
+    const head = await fetch(`${service.url}/f/${draft.id}/qr.svg`, { method: 'HEAD' });
+    const hidden = await service.givenPublishedForm({ settings: { publicPage: false } });
+    const none = await service.get(`/f/${hidden.id}/qr.svg`, { key: null });
+    await service.post(`/v1/forms/${draft.id}/archive`);
+    const archived = await service.get(`/f/${draft.id}/qr.svg`, { key: null });
+
+    const [first, second, third] = [activated, read, asked].map(({ json }) => json.form.share);
+    expect(first).toMatchObject({ qr_url: `${own}/f/${draft.id}/qr.svg`, qr_svg: null });
+    expect(second).toEqual(first);
+    expect(third).toEqual({ ...first, qr_svg: image.text });
+    expect(image.text).toMatch(/^<svg /);
+    expect(head.headers.get('content-type')).toBe('image/svg+xml');
+    expect([image, head, none, archived].map(({ status }) => status)).toEqual([200, 200, 404, 410]);
+  });
+
   it('has null for what there is not', async () => {
     const form = await service.givenPublishedForm({
       fields: [{ id: 'consent', type: 'checkbox', required: true, answeredBy: 'human' }],
@@ -47,7 +68,7 @@ describe('how to share a form', () => {
 
     const { share } = (await service.get(`/v1/forms/${form.id}`)).json.form;
 
-    expect(share).toMatchObject({ page_url: null, html: null, embed: null, qr_svg: null });
+    expect(share).toMatchObject({ page_url: null, html: null, embed: null, qr_url: null, qr_svg: null });
   });
 
   it('is in the mail that asks its owner to confirm, if it has a page', async () => {

@@ -38,7 +38,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     expect(read.json.form).toEqual({
       ...listed,
       definition: expect.objectContaining({ name: 'Contact' }),
-      share: expect.objectContaining({ page_url: expect.any(String), qr_svg: expect.any(String) }),
+      share: expect.objectContaining({ page_url: expect.any(String), qr_url: expect.any(String) }),
     });
     expect(list.json.forms).toEqual([
       expect.objectContaining({ id: publicDraft.id, status: 'draft', created_by: 'public' }),

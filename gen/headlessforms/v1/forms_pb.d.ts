@@ -192,11 +192,18 @@ export declare type FormShare = Message<"headlessforms.v1.FormShare"> & {
   embedSnippet: string;
 
   /**
-   * A QR code of `page_url`, as SVG. Empty if the form has no page.
+   * A QR code of `page_url`, as SVG: some kilobytes. Empty unless `GetForm` asks for it, and if the form has no page.
    *
    * @generated from field: string qr_svg = 6;
    */
   qrSvg: string;
+
+  /**
+   * Where `qr_svg` is served, for an image on a page. Empty if the form has no page.
+   *
+   * @generated from field: string qr_url = 9;
+   */
+  qrUrl: string;
 
   /**
    * Settings of the form that do not work with these snippets, in sentences.
@@ -622,6 +629,13 @@ export declare type GetFormRequest = Message<"headlessforms.v1.GetFormRequest"> 
    * @generated from field: string form_id = 1;
    */
   formId: string;
+
+  /**
+   * Whether the form's `share` has the QR code itself, not only its address.
+   *
+   * @generated from field: bool include_qr_svg = 2;
+   */
+  includeQrSvg: boolean;
 };
 
 /**

@@ -25,7 +25,8 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
     fetchSnippet: fetchSnippet(submissionsUrl, to.sample),
     embedSnippet:
       pageUrl === '' ? '' : html`<script src="${to.hostedUrl}/embed.js" data-form="${formId}"></script>`.text,
-    qrSvg: pageUrl === '' ? '' : qrSvg(pageUrl),
+    qrUrl: pageUrl === '' ? '' : `${pageUrl}${QR_PATH}`,
+    qrSvg: pageUrl !== '' && to.withQr === true ? qrSvg(pageUrl) : '',
     warnings: warningsOf(definition),
   };
 }
@@ -70,8 +71,8 @@ const { ok, submission_id, error } = await response.json();
 console.log(ok ? submission_id : error);`;
 }
 
-/** Black on white, with the margin that readers need. Neighbours in a row are one line, which halves the text. */
-function qrSvg(text: string): string {
+/** A QR code as SVG: black on white, with the margin that readers need. Neighbours in a row are one line, which halves the text. */
+export function qrSvg(text: string): string {
   const rows = encodeQR(text, 'raw', { border: QUIET_MODULES });
   const lines = rows.flatMap((row, y) => {
     const dark = row.map(Number).join('').matchAll(/1+/g);
@@ -84,17 +85,22 @@ function qrSvg(text: string): string {
 
 const QUIET_MODULES = 4;
 
+/** Where the QR code of a form's page is, from that page. */
+export const QR_PATH = '/qr.svg';
+
 export type Share = {
   pageUrl: string;
   submissionsUrl: string;
   htmlSnippet: string;
   fetchSnippet: string;
   embedSnippet: string;
+  qrUrl: string;
   qrSvg: string;
   warnings: string[];
 };
 
-type ShareContext = { baseUrl: string; hostedUrl: string; sample: Answers };
+/** `withQr`: with the QR code itself, of some kilobytes. */
+type ShareContext = { baseUrl: string; hostedUrl: string; sample: Answers; withQr?: boolean };
 
 /**
  * Whether a form has a page of its own that everybody may fill in: not where its settings say so, nor where an agent

@@ -145,7 +145,10 @@ export const formRoutes: Route[] = tagged('Forms', [
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {
     summary: 'Read a form with its current definition',
-    input: ({ id }) => ({ formId: id }),
+    query: z.object({
+      qr_svg: flag('Whether `share` has the QR code itself, as SVG, not only its address. Default: false.'),
+    }),
+    input: ({ id, query }) => ({ formId: id, includeQrSvg: query.qr_svg }),
     ...replyWith('form', form),
   }),
   route('patch', '/v1/forms/:id', rpcs.updateForm, {

@@ -73,7 +73,14 @@ const share = shape(FormShareSchema, '', {
       .nullable()
       .describe('HTML that shows the page within a website, which the form’s embedOrigins must name.'),
   ),
-  qr_svg: z.string().nullable().describe('A QR code of the page’s address, as SVG.'),
+  qr_url: z
+    .string()
+    .nullable()
+    .describe('Where a QR code of the page’s address is, as SVG; null if it has no page.'),
+  qr_svg: z
+    .string()
+    .nullable()
+    .describe('The QR code itself; null unless reading the form asks for it by `qr_svg=true`.'),
   warnings: from(
     ({ warnings }) => (warnings.length > 0 ? warnings : undefined),
     z

@@ -2,9 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import { type HostedSession, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { inputTexts } from '../../domain/answers/answer-texts.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { qrSvg } from '../../domain/definition/share.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { prefersJson, sendPage } from '../../http/reply.ts';
@@ -35,6 +37,14 @@ export async function showForm(exchange: PageExchange): Promise<void> {
     : session.keptSinceTime && timestampDate(session.keptSinceTime);
   const page = renderForm(session, { ...view, languages, keptSince, remembers: source.remembers() });
   sendPage(response, 200, page);
+}
+
+/** Answers the QR code of a form's own page, as SVG. There is none where there is no such page. */
+export async function showQr({ call, request, response, hostedUrl }: PageExchange): Promise<void> {
+  const formId = String(request.params.sessionId);
+  await call(FormsService.method.getPublicForm, { formId });
+  response.set({ 'content-type': 'image/svg+xml', 'cache-control': 'public, max-age=3600' });
+  response.end(qrSvg(`${hostedUrl}/f/${formId}`));
 }
 
 /** Whether the page follows the one before it, and is not opened anew: by another person, perhaps. */

@@ -53,7 +53,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
     const { version, outcome, webhookSecret, formId, changes } = await apply(tx);
     const form = await projectForm(tx, caller, formId);
     const kept = await keepReply(tx, call, {
-      form: sharedFormToMessage(context, form, version.definition, caller.scopes),
+      form: sharedFormToMessage(context, form, version.definition, caller),
       version: versionToMessage(version, form),
       outcome,
       webhookSecret,

@@ -115,20 +115,21 @@ export function sharedFormToMessage(
   context: Pick<ServiceContext, 'settings'>,
   form: FormSummary,
   definition: FormDefinition,
-  scopes?: readonly string[],
+  { scopes, withQr }: { scopes?: readonly string[]; withQr?: boolean } = {},
 ): MessageInitShape<typeof FormSchema> {
   const shared = form.status === 'published' &&
-    form.questionChecksum === null && { share: shareOfForm(context, form.id, definition) };
+    form.questionChecksum === null && { share: shareOfForm(context, form.id, definition, withQr) };
   return formToMessage(form, definition, { ...(scopes && { scopes }), ...shared });
 }
 
-/** How to share a published form. */
+/** How to share a published form; `withQr`: with the QR code itself. */
 export function shareOfForm(
   { settings: { baseUrl, hostedUrl } }: Pick<ServiceContext, 'settings'>,
   formId: string,
   definition: FormDefinition,
+  withQr = false,
 ): Share {
-  return shareOf(formId, definition, { baseUrl, hostedUrl, sample: exampleOf(definition) });
+  return shareOf(formId, definition, { baseUrl, hostedUrl, sample: exampleOf(definition), withQr });
 }
 
 /** Answers for an example of a call. */

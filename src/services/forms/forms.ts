@@ -57,11 +57,12 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     createForm: (request, call) => createForm(context, request, call),
 
-    async getForm({ formId }, call) {
+    async getForm({ formId, includeQrSvg: withQr }, call) {
       const caller = callerOf(call);
       const form = await projectForm(database, caller, formId);
       const definition = await definitionInUse(database, form);
-      return { form: sharedFormToMessage(context, form, definition, caller.scopes) };
+      const { scopes } = caller;
+      return { form: sharedFormToMessage(context, form, definition, { scopes, withQr }) };
     },
 
     async getPublicForm({ formId }, call) {

@@ -55,7 +55,7 @@ export async function publishFormVersion(
   const replyOf = async (published: Version, webhookSecret: string, changes: readonly DefinitionChange[]) => {
     const form = await changeableForm(database, caller, formId);
     return {
-      form: sharedFormToMessage(context, form, definition, caller.scopes),
+      form: sharedFormToMessage(context, form, definition, caller),
       version: versionToMessage(published, form),
       webhookSecret,
       changes: await withAffected(database, caller, form, changes),

@@ -93,7 +93,12 @@ describe('what a form is shared by', () => {
   it('has nothing of a page where there is none', () => {
     const form = formOf([{ id: 'email', type: 'email' }], { publicPage: false });
 
-    expect(shareOf('form_1', form, addresses)).toMatchObject({ pageUrl: '', embedSnippet: '', qrSvg: '' });
+    expect(shareOf('form_1', form, { ...addresses, withQr: true })).toMatchObject({
+      pageUrl: '',
+      embedSnippet: '',
+      qrUrl: '',
+      qrSvg: '',
+    });
   });
 
   it('lets no answer end the script that it stands in', () => {
