@@ -35,86 +35,109 @@ const synopses = [
 const explanations: [words: string, text: string][] = [
   [
     'listen',
-    `listen posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
-so that a receiver can be developed without a public endpoint.
+    `listen posts the service's events to an address on this machine as they happen. They are signed like a webhook's, so
+you can develop a receiver without a public endpoint.
 
   --forward URL   where to post each event, such as http://localhost:3000/hook
   --form ID       only events of this form
   --server URL    the service (default: http://localhost:8080)
   --key KEY       an API key with the scope webhooks:write (default: the variable KEY)
-  --secret TEXT   what to sign with (default: a new secret, printed at the start)`,
+  --secret TEXT   the signing secret (default: a new one, printed at the start)`,
   ],
   [
     'trigger',
-    `trigger posts one made-up event, such as submission.created, in the same way; no service needs to run. It ends with 1
-unless the receiver answers 2xx.`,
+    `trigger posts one sample event, such as submission.created, in the same way. The service doesn't have to run. The exit
+code is 1 unless the receiver answers 2xx.`,
   ],
   [
     'replay',
-    `replay sends deliveries again: the ones named by dlv_…, all failed ones of a webhook (wh_…), or the failed emails
-of a form's submissions (form_…). The key needs the scope webhooks:write.`,
+    `replay sends deliveries again. It needs a key with the scope webhooks:write. ID is one of these:
+
+  dlv_…           one delivery
+  wh_…            all failed deliveries of a webhook
+  form_…          the failed emails about a form's submissions`,
   ],
   [
     'mcp',
-    `mcp serves MCP by standard input and output, for agents that start a program in place of calling /mcp. The
-key's scopes decide which tools there are. npm prints lines of its own first; npm run --silent prints none.`,
+    `mcp serves MCP over standard input and output, for agents that start a program instead of calling /mcp. The key's
+scopes decide which tools there are. Use npm run --silent, so that npm prints no lines of its own.`,
   ],
   [
     'forms',
-    `forms keeps forms as files of a folder, NAME.form.json or NAME.form.yaml: plan prints what would change and ends with
-0 for nothing, 2 for changes and 3 for changes that break something; apply does it; export writes what the service
-has; types writes the types of the answers to a form, by its id or key, or to all published forms. All take --server
-and --key. plan and types need forms:read, apply also forms:publish (forms:write to archive), and export also
-webhooks:read.
+    `forms keeps forms as files in a folder: NAME.form.json or NAME.form.yaml.
 
-  --managed-by NAME  who keeps the forms (default: the folder's name)
-  --prune            archive forms that NAME keeps and that have no file
-  --yes              apply without a question
-  --allow-breaking   apply also what a form's compatibility refuses
+  plan            prints what would change. The exit code is 0 for nothing, 2 for changes, 3 for breaking changes.
+                  Needs forms:read
+  apply           makes the changes. Also needs forms:publish, and forms:write to archive forms
+  export          writes the service's forms to the folder. Needs forms:read and webhooks:read
+  types           writes types for the answers to one form, by its id or key, or to all published forms. Needs
+                  forms:read
+
+  --server URL       the service (default: http://localhost:8080)
+  --key KEY          an API key (default: the variable KEY)
+  --managed-by NAME  who manages the forms (default: the folder's name)
+  --prune            archive forms that NAME manages and that have no file
+  --yes              apply without asking
+  --allow-breaking   also apply changes that a form's compatibility setting refuses
   --json             print the result as JSON
-  --lang LANG        proto (with a buf.yaml, so that the folder is a module of buf), ts or json-schema
-  --out DIR          where the types go`,
+  --lang LANG        proto (with a buf.yaml, so that the folder is a Buf module), ts or json-schema
+  --out DIR          where to write the types`,
   ],
   [
     'admin',
-    `admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
-asks the service that has the folder open.`,
+    `admin needs no key, but the same settings and user as the service. It opens the database at DATABASE_URL or in
+DATA_DIR. If a running service has that folder open, it asks the service.`,
   ],
   [
     'admin keys',
-    `admin keys makes, lists and revokes API keys. Only the new key is written to stdout.
+    `admin keys creates, lists and revokes API keys. Only the new key is written to stdout.
 
-  --name TEXT          what the key is called in lists (default: admin)
-  --scopes LIST        what it may do, comma-separated (default: *, everything)
-  --project NAME       its project (default: default); it is made if there is none
-  --expires-in SECONDS when it ends (default: never)`,
+  --name TEXT          the key's name in lists (default: admin)
+  --scopes LIST        its scopes, comma-separated (default: *, everything)
+  --project NAME       its project, created on first use (default: default)
+  --expires-in SECONDS when it expires (default: never)
+  --revoke-children    also revoke the keys that it created
+  --keep-children      leave them as they are`,
   ],
   [
+    'admin owners',
+    `admin owners sign-out ends all sessions of an owner, and voids sign-in links that were emailed and not used.`,
+  ],
+  [
+    'admin vacuum',
+    `admin vacuum removes what was deleted from the embedded database's files; with --full, it rewrites every table.`,
+  ],
+  ['admin projects', 'admin projects lists all projects.'],
+  ['admin webhooks', 'admin webhooks failing lists webhooks whose deliveries fail.'],
+  [
     'admin backup',
-    `admin backup writes the database, the uploads and the secret key into a tar.gz archive, also while the service runs;
-for a database on a server it needs pg_dump; with --without-secrets the archive lacks the key.`,
+    `admin backup writes the database, the uploads and the secret key to a tar.gz archive. The service can keep running. A
+database on a server needs pg_dump. With --without-secrets, the archive doesn't contain the key.`,
   ],
   [
     'admin rotate-secrets',
-    `admin rotate-secrets makes a new SECRET_KEY while the service is stopped, and takes back what the former one gave.`,
+    `admin rotate-secrets makes a new SECRET_KEY while the service is stopped, and voids the links and sessions that the
+previous key signed.`,
   ],
   [
     'admin restore',
-    `admin restore reads all of an archive and unpacks it into an empty DATA_DIR, and into the empty database of a server;
-with --check it only reads. It ends with 1 if files are missing, unless --allow-missing-files. Without a file it
-checks what a server has.`,
+    `admin restore reads an archive to its end and unpacks it into an empty DATA_DIR, or into an empty database on a server.
+Without a file, it checks a database on a server. The exit code is 1 if files are missing.
+
+  --check                only read the archive
+  --allow-missing-files  accept an archive that lacks files`,
   ],
   ['admin migrate', 'admin migrate brings the tables up to date.'],
   [
     'admin doctor',
-    `admin doctor checks settings, disk, database, clock, email, ports and addresses, and says what to do; it ends with 1 if
-something fails.`,
+    `admin doctor checks settings, disk, database, clock, email, ports and addresses, and says what to do. The exit code is
+1 if a check fails.`,
   ],
-  ['admin export', `admin export writes all of a project into an empty folder, as lines of JSON and files.`],
+  ['admin export', `admin export writes a whole project to an empty folder, as lines of JSON and files.`],
   [
     'admin erase',
-    `admin erase deletes everything of a project but its name, and revokes its keys; with --value, it deletes the
-submissions and sessions in which that is found, such as an email address.`,
+    `admin erase deletes everything in a project but its name, and revokes its keys. With --value, it deletes only
+submissions and sessions that contain that text, such as an email address.`,
   ],
 ];
 

@@ -49,7 +49,7 @@ export async function listen(options: ListenOptions): Promise<void> {
       if (refusal !== undefined) throw new RefusedError(refusal);
       if (!connected && cursor === '') print(`The service can't be reached yet: ${reasonOf(error)}`);
     }
-    if (connected) print('The connection broke; trying again.');
+    if (connected) print('The connection was lost. Trying again.');
     connected = false;
     await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }

@@ -45,7 +45,7 @@ describe.each(engines)('admin commands on %s', (engine) => {
     );
     expect(await admin(['keys', 'revoke', id], env)).toMatchObject({
       code: 1,
-      errors: `The key made a key that still works: ${kept?.id}; say --revoke-children or --keep-children\n`,
+      errors: `The key made a key that still works: ${kept?.id}; give --revoke-children or --keep-children\n`,
     });
     expect(await statusWith(bootstrapKey)).toBe(200);
     expect(await admin(['keys', 'revoke', id, '--keep-children'], env)).toMatchObject({
@@ -149,7 +149,7 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(erasedPerson).toMatchObject({
       code: 0,
       errors: expect.stringMatching(
-        /^Looked at \d+ rows of shop\. Erased 2 submissions and 0 sessions, with their files and deliveries\.\n$/m,
+        /^Searched \d+ rows of shop\. Deleted 2 submissions and 0 sessions, with their files and deliveries\.\n$/m,
       ),
     });
     expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
@@ -254,7 +254,7 @@ describe('admin commands', () => {
     expect(existsSync(dataDir)).toBe(false);
     expect(unmigrated).toMatchObject({
       code: 1,
-      errors: expect.stringMatching(/^The tables are not those of this version\. Run/),
+      errors: expect.stringMatching(/^The tables are from another version\. Run/),
     });
     expect(away).toMatchObject({
       code: 1,

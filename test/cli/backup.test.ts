@@ -91,7 +91,7 @@ describe('a backup of the embedded database', () => {
 
     expect(vacuumed).toMatchObject({
       code: 0,
-      errors: expect.stringMatching(/^Vacuumed the database\. Written anew: .*\bsubmissions\b/m),
+      errors: expect.stringMatching(/^Vacuumed the database\. Rewritten: .*\bsubmissions\b/m),
     });
     expect(left).toEqual([]);
     expect(filesWith(unpacked, 'erased-before-a-backup')).toEqual([]);

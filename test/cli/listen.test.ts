@@ -283,7 +283,7 @@ describe.concurrent('npm run cli -- listen', () => {
     [
       ['admin', 'keys', '--help'],
       ['admin keys create ', 'admin keys list ', 'admin keys revoke '],
-      ['admin needs', 'admin keys makes'],
+      ['admin needs', 'admin keys creates'],
     ],
   ])('explains the commands of %j and no others', async (args, usages, explanations) => {
     const cli = spawnCli(args, 'a key');

@@ -57,7 +57,7 @@ it.each(engines)('admin rotate-secrets takes back what the former key gave, on %
   const done = await admin(['rotate-secrets', '--yes'], env);
 
   expect(done.code).toBe(0);
-  expect(done.errors).toMatch(/^Sealed the secrets of 1 rows with a new key\.$/m);
+  expect(done.errors).toMatch(/^Encrypted the secrets of 1 rows with a new key\.$/m);
   expect(done.errors).toMatch(/^Voided 1 emailed links, and ended 0 sessions of owners\.$/m);
   expect(done.errors).toContain(id);
   const next = engine === 'pglite' ? readFileSync(keyFile, 'utf8').trim() : done.output.trim();
@@ -91,7 +91,10 @@ it('admin rotate-secrets finishes what was interrupted, and a backup can leave t
   const archive = join(env.DATA_DIR ?? '', '..', 'forms.tar.gz');
   const backup = await admin(['backup', '--without-secrets', archive], env);
 
-  expect(finished).toMatchObject({ code: 0, errors: expect.stringMatching(/Finished what was interrupted/) });
+  expect(finished).toMatchObject({
+    code: 0,
+    errors: expect.stringMatching(/Finished the interrupted change/),
+  });
   expect([existsSync(`${keyFile}.next`), readFileSync(keyFile, 'utf8') === former]).toEqual([false, false]);
   expect(backup.errors).toMatch(/It does not hold the secret key/);
   const listed = spawnSync('tar', ['-tzf', archive], { encoding: 'utf8' }).stdout;

@@ -74,7 +74,7 @@ it('types that can not be written are refused, and none are', async () => {
     return text;
   };
 
-  expect(await refused('--all', '--lang', 'proto', ...out)).toContain('No form is published');
+  expect(await refused('--all', '--lang', 'proto', ...out)).toContain('There are no published forms');
   await service.put('/v1/forms/by-key/con-tact', contact);
   await service.put('/v1/forms/by-key/con.tact', contact);
   expect(await refused('--all', '--lang', 'proto', ...out)).toMatch(/^con.tact and con.tact are both /);

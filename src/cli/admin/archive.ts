@@ -62,12 +62,12 @@ export async function noteArchive(
   if (isOfRunning) note(`It holds everything that was acknowledged before ${madeAt}.`);
   note(
     secretKey === undefined
-      ? 'The archive holds all answers. It does not hold the secret key, which is needed with it: keep that as well, elsewhere.'
-      : 'The archive holds all answers and the secret key: keep it where nobody else can read it.',
+      ? 'The archive holds all answers. It does not hold the secret key, which you need to restore it. Keep the key elsewhere.'
+      : 'The archive holds all answers and the secret key. Keep it where nobody else can read it.',
   );
   if (uploads === undefined)
     note(
-      'The files are in the bucket of UPLOADS_URL and not in the archive: it has to keep versions of what is deleted.',
+      'Uploads are in the bucket of UPLOADS_URL, not in the archive. Turn on versioning of the bucket, so that it keeps deleted files.',
     );
 }
 

@@ -67,7 +67,7 @@ export async function backUp(
 
 function heldLock(folder: string): Disposable {
   const lock = lockDataFolder(folder, () => {
-    throw new Error('The lock on the data folder is gone; another process may use the folder');
+    throw new Error('The lock on the data folder was lost. Another process may use the folder');
   });
   return { [Symbol.dispose]: () => lock.release() };
 }

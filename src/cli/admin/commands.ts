@@ -41,7 +41,7 @@ export async function revokeKey(
   { note }: Terminal,
 ): Promise<void> {
   const { keys } = await admin.revokeKey(request);
-  for (const { id, name, project } of keys) note(`Revoked ${id} (${name}) of the project ${project}.`);
+  for (const { id, name, project } of keys) note(`Revoked ${id} (${name}) in the project ${project}.`);
 }
 
 /** Ends all sessions of an owner. */
@@ -59,7 +59,7 @@ export async function vacuum(
   { note }: Terminal,
 ): Promise<void> {
   const { tables } = await admin.vacuum(request);
-  const written = tables.length === 0 ? '' : ` Written anew: ${tables.join(', ')}.`;
+  const written = tables.length === 0 ? '' : ` Rewritten: ${tables.join(', ')}.`;
   note(`Vacuumed the database.${written}`);
 }
 
@@ -130,8 +130,8 @@ export async function erase(
   if (!isConfirmed) {
     const what =
       value === undefined
-        ? `Everything of the project ${project} will be permanently deleted, and its keys revoked.`
-        : `Every submission and session of the project ${project} that contains ${value} will be permanently deleted.`;
+        ? `Everything in the project ${project} will be permanently deleted, and its keys revoked.`
+        : `Every submission and session in the project ${project} that contains ${value} will be permanently deleted.`;
     throw new RefusedError(`${what} If that is meant, add --yes.`);
   }
   if (value === undefined) await eraseProject(admin, project, terminal);
@@ -143,7 +143,7 @@ async function eraseProject(admin: Admin, project: string, { note, now }: Termin
   let submissions = 0;
   for await (const { removed } of admin.eraseProject({ project })) {
     submissions += removed;
-    progress(() => `Erasing ${project}: ${submissions} submissions are gone`);
+    progress(() => `Erasing ${project}: ${submissions} submissions deleted`);
   }
   note(`Erased ${project}: ${submissions} submissions, with its forms, webhooks, files and keys.`);
 }
@@ -161,11 +161,9 @@ async function eraseValue(
     submissions += step.submissions;
     sessions += step.sessions;
     searched += step.searched;
-    progress(
-      () => `Looking through ${project}: ${submissions} submissions and ${sessions} sessions are gone`,
-    );
+    progress(() => `Searching ${project}: ${submissions} submissions and ${sessions} sessions deleted`);
   }
   note(
-    `Looked at ${searched} rows of ${project}. Erased ${submissions} submissions and ${sessions} sessions, with their files and deliveries.`,
+    `Searched ${searched} rows of ${project}. Deleted ${submissions} submissions and ${sessions} sessions, with their files and deliveries.`,
   );
 }

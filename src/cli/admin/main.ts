@@ -87,7 +87,7 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
       missing: 'Which key? Its id is in: admin keys list',
       takes: ['revoke-children', 'keep-children'],
       async run({ 'revoke-children': revoke = false, 'keep-children': keep = false }, keyId = '') {
-        if (revoke && keep) throw new UsageError('Either --revoke-children or --keep-children');
+        if (revoke && keep) throw new UsageError('Give either --revoke-children or --keep-children');
         const others = keep ? Children.KEEP : Children.UNSPECIFIED;
         const children = revoke ? Children.REVOKE : others;
         await withAdmin((admin) => revokeKey(admin, { keyId, children }, terminal));

@@ -91,7 +91,7 @@ async function onDatabase(
     refuseNewerTables(state);
     if (state.pending.length > 0) {
       throw new RefusedError(
-        'The tables are not those of this version. Run npm run cli -- admin migrate, or start the service.',
+        'The tables are from another version. Run npm run cli -- admin migrate, or start the service.',
       );
     }
     await now.correct(database);
@@ -123,7 +123,7 @@ async function removeFiles(database: Database, uploads: UploadStore, note: Note)
     more = turn.more;
     const [failure] = turn.failed;
     if (failure !== undefined) {
-      note(`Files are left for the service to remove: ${failure.error.message}`);
+      note(`Some files could not be deleted. The service deletes them later: ${failure.error.message}`);
       return;
     }
   }

@@ -67,7 +67,7 @@ export async function checkArchive(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-  terminal.note(`All of ${file} can be read.`);
+  terminal.note(`Read ${file} to its end without errors.`);
 }
 
 async function unpackAndCheck(
@@ -117,16 +117,16 @@ async function refuseUsedServer(databaseUrl: string): Promise<void> {
 async function checkServer(config: Config, mayLackFiles: boolean, { now, note }: Terminal): Promise<void> {
   const { databaseUrl } = config;
   if (databaseUrl === undefined) {
-    throw new RefusedError('Which file? Name the one that admin backup has written.');
+    throw new RefusedError('Which file? Name one that admin backup wrote.');
   }
   await using database = await openAsIs({ databaseUrl });
   if (!(await hasTables(database))) {
     throw new RefusedError(
-      'The database at DATABASE_URL has no tables. Name the file that admin backup has written, to restore that.',
+      'The database at DATABASE_URL has no tables. To restore a backup, name the file that admin backup wrote.',
     );
   }
   await checkRestored({ now, note, config, database, progress: createProgress(note, now), mayLackFiles });
-  note('All of it can be read. Start the service.');
+  note('Everything can be read. Start the service.');
 }
 
 async function hasTables(database: Database): Promise<boolean> {

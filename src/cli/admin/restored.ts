@@ -66,7 +66,7 @@ export async function checkDump(
 }
 
 const WITHOUT_KEY =
-  'Without a SECRET_KEY nothing was checked that it seals. The service needs the one it had.';
+  'Encrypted values were not checked, because SECRET_KEY is not set. The service needs the SECRET_KEY that it had.';
 
 function secretsOf(config: Config): SecretBox {
   return new SecretBox(findSecretKey(config), config.previousSecretKey);

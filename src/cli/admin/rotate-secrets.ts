@@ -33,7 +33,7 @@ export async function rotateSecrets(isConfirmed: boolean, terminal: Terminal): P
   const check = String(await findFact(database, SECRET_KEY_CHECK));
   if (file !== undefined && isInterrupted(file, check)) {
     renameSync(nextOf(file), file);
-    note('Finished what was interrupted: the new key is in secret.key.');
+    note('Finished the interrupted change: the new key is in secret.key.');
     return;
   }
   const current = findSecretKey(config);
@@ -46,10 +46,10 @@ export async function rotateSecrets(isConfirmed: boolean, terminal: Terminal): P
   const done = await sealAnew(opened.context, keys);
   if (file !== undefined) renameSync(nextOf(file), file);
 
-  note(`Sealed the secrets of ${done.resealed} rows with a new key.`);
+  note(`Encrypted the secrets of ${done.resealed} rows with a new key.`);
   if (done.unreadable > 0) note(`${done.unreadable} secrets open with no key and stay as they are.`);
   note(`Voided ${done.links} emailed links, and ended ${done.sessions} sessions of owners.`);
-  note('What is left to do:');
+  note('Next steps:');
   if (file === undefined) {
     note('- Set SECRET_KEY to the key above for every instance, and remove SECRET_KEY_PREVIOUS.');
   }
@@ -130,7 +130,7 @@ async function refuseWhileOthersRun(tx: Queries): Promise<void> {
 
 /** What rotating asks for. */
 const STOP_FIRST =
-  'Stop every instance of the service first: they would seal with the former key. Then say --yes.';
+  'Stop every instance of the service first. They would still encrypt with the previous key. Then give --yes.';
 
 async function resealAll(tx: Queries, box: SecretBox) {
   const counts = { resealed: 0, unreadable: 0 };

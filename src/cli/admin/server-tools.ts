@@ -134,7 +134,7 @@ async function failureOf(program: string, child: ChildProcess): Promise<void> {
   });
   const [code, signal] = await once(child, 'close').catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) {
-      throw new RefusedError(`There is no ${program} here (Debian: apt-get install postgresql-client).`);
+      throw new RefusedError(`${program} is not installed (Debian: apt-get install postgresql-client).`);
     }
     throw error;
   });

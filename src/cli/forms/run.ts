@@ -41,7 +41,7 @@ export async function runFormsCommand(
 
 /** Asks on standard error: standard output is for scripts to read. */
 async function ask(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new UsageError('Nobody can be asked here: give --yes');
+  if (!process.stdin.isTTY) throw new UsageError('There is no terminal to ask in: give --yes');
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await terminal.question('Apply these changes? [y/N] ')).trim());

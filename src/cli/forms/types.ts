@@ -55,7 +55,7 @@ async function formsToWrite(
       ? (await listAllForms(client)).filter(({ status }) => status === FormStatus.PUBLISHED)
       : (await client.listForms({ key: form, pageSize: 1 })).forms;
   if (forms.length > 0) return forms.map(({ id, key }) => ({ id, name: key || id }));
-  throw new RefusedError(form === undefined ? 'No form is published' : `No form has the key ${form}`);
+  throw new RefusedError(form === undefined ? 'There are no published forms' : `No form has the key ${form}`);
 }
 
 /** Versions are in no name of what is generated, which buf's usual rules for style want. */

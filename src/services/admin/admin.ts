@@ -83,7 +83,7 @@ export function adminService(context: AdminContext, log: Log) {
     async revokeKey({ keyId, children }) {
       if ((await findKeyOfAny(database, keyId)) === null) throw refusal(`There is no key ${keyId}.`);
       const revoked = await database.transaction(async (tx) => {
-        const advice = 'say --revoke-children or --keep-children';
+        const advice = 'give --revoke-children or --keep-children';
         const keys = await revokeKeys(tx, keyId, fates[children], advice);
         for (const { id: resource, projectId } of keys) {
           await auditWriter.store(tx, adminEntry(context, { action: 'key.revoked', projectId, resource }));

@@ -154,7 +154,7 @@ async function unpackEmptyDatabase(place: string): Promise<void> {
 
 /** Called by a timer, so that nothing catches it and the process ends. */
 function stopWriting(): never {
-  throw new Error('The lock on the data folder is gone; another process may use the folder');
+  throw new Error('The lock on the data folder was lost. Another process may use the folder');
 }
 
 const rawTimes = Object.fromEntries(timeTypes.map((type) => [type, (value: string) => value]));
