@@ -16,9 +16,11 @@ export function momentInWords(time: Date, tag: string, timeZone?: string): strin
 }
 
 function withDay(day: Intl.DateTimeFormatOptions, time: Date, tag: string, timeZone?: string): string {
+  // A clock of 24 hours has 01:05, one of 12 hours 1:05 am.
+  const { hour12 } = new Intl.DateTimeFormat(tag, { hour: 'numeric' }).resolvedOptions();
   const format = new Intl.DateTimeFormat(tag, {
     ...day,
-    hour: 'numeric',
+    hour: hour12 === true ? 'numeric' : '2-digit',
     minute: '2-digit',
     timeZone: timeZone ?? 'UTC',
     ...(timeZone === undefined && { timeZoneName: 'short' }),
@@ -36,13 +38,11 @@ export function dayInWords(time: Date, tag: string): string {
   return new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' }).format(time);
 }
 
-/**
- * The size of a file as people read it: `12 kB`, `1.9 MB`, with the decimal sign of a language; `tag` is a BCP 47
- * tag.
- */
+/** The size of a file as people of a language read it: `12 kB`, `1.9 MB`, in French `1,9 Mo`. */
 export function fileSizeInWords(bytes: number, tag: string): string {
-  const [size, unit] = bytes < MEGABYTE ? [Math.ceil(bytes / KILOBYTE), 'kB'] : [bytes / MEGABYTE, 'MB'];
-  return `${size.toLocaleString(tag, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;
+  return bytes < MEGABYTE
+    ? inUnit(Math.ceil(bytes / KILOBYTE), 'kilobyte', tag)
+    : inUnit(bytes / MEGABYTE, 'megabyte', tag);
 }
 
 /**
@@ -51,11 +51,17 @@ export function fileSizeInWords(bytes: number, tag: string): string {
  */
 export function sizeLimitInWords(bytes: number, tag: string): string {
   const unit = bytes % KILOBYTE !== 0 && bytes % 1000 === 0 ? 1000 : KILOBYTE;
-  if (bytes >= unit * unit) {
-    const number = Math.floor((bytes / unit / unit) * 10) / 10;
-    return `${number.toLocaleString(tag, { numberingSystem: 'latn' })} MB`;
-  }
-  return bytes >= unit ? `${Math.floor(bytes / unit)} kB` : `${bytes} B`;
+  if (bytes >= unit * unit) return inUnit(Math.floor((bytes / unit / unit) * 10) / 10, 'megabyte', tag);
+  return bytes >= unit ? inUnit(Math.floor(bytes / unit), 'kilobyte', tag) : `${bytes} B`;
+}
+
+function inUnit(size: number, unit: 'kilobyte' | 'megabyte', tag: string): string {
+  return size.toLocaleString(tag, {
+    style: 'unit',
+    unit,
+    maximumFractionDigits: 1,
+    numberingSystem: 'latn',
+  });
 }
 
 const KILOBYTE = 1024;

@@ -23,9 +23,16 @@ describe.skipIf(noBrowser)('a person who answers', () => {
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   it('reads how many characters are left, or too many', async () => {
-    const session = await givenSession(service, { fields: [{ id: 'note', type: 'text', maxLength: 5 }] });
+    const session = await givenSession(service, {
+      fields: [
+        { id: 'note', type: 'text', maxLength: 5 },
+        { id: 'long', type: 'textarea', maxLength: 1500 },
+      ],
+    });
     const page = await browser.open(`/f/${session.id}`);
-    const hint = page.locator('.hint');
+    const hint = page.locator('.hint >> nth=0');
+    const longHint = page.locator('.hint >> nth=1');
+    expect(await longHint.textContent()).toBe('At most 1,500 characters');
 
     const said: (string | null)[] = [];
     for (const text of ['abc', 'abcdef', 'abcdefg']) {
@@ -34,6 +41,8 @@ describe.skipIf(noBrowser)('a person who answers', () => {
     }
 
     expect(said).toEqual(['2 of 5 characters left', '1 character too many', '2 characters too many']);
+    await page.fill('[name=long]', 'abc');
+    expect(await longHint.textContent()).toBe('1,497 of 1,500 characters left');
     await browser.expectNoProblems();
   });
 
@@ -211,8 +220,9 @@ describe('what is wrong', () => {
     [512 * 1024, '512 kB'],
     [500_000, '500 kB'],
     [100, '100 B'],
-  ])('says that at most %i bytes are %s', (bytes, words) => {
-    expect(sizeLimitInWords(bytes, 'en')).toBe(words);
+    [10 * 1024 * 1024, '10 Mo', 'fr'],
+  ])('says that at most %i bytes are %s', (bytes, words, tag = 'en') => {
+    expect(sizeLimitInWords(bytes, tag).replace(/\s/, ' ')).toBe(words);
   });
 });
 

@@ -1,5 +1,6 @@
 import { evaluate } from '../../domain/conditions/condition.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
+import { inDigits } from '../../text/quantities.ts';
 
 /**
  * Follows what a person types: a field that is corrected is no longer shown as wrong, and one that takes only so many
@@ -42,8 +43,8 @@ function showLeft(hint: Element, length: number): void {
   const isOne = new Intl.PluralRules(lang).select(-left) === 'one';
   const text = left >= 0 ? 'data-left' : isOne ? 'data-over-one' : 'data-over';
   hint.textContent = (hint.getAttribute(text) ?? '')
-    .replace('{n}', String(Math.abs(left)))
-    .replace('{max}', String(max));
+    .replace('{n}', inDigits(Math.abs(left), lang))
+    .replace('{max}', inDigits(max, lang));
 }
 
 const ANNOUNCED = 20;

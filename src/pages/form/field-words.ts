@@ -8,7 +8,7 @@ import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
 import { languageOfTag } from '../../domain/text/accept-language.ts';
-import { sizeLimitInWords } from '../../text/quantities.ts';
+import { inDigits, sizeLimitInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { addressWords } from './controls/address.ts';
 
@@ -114,7 +114,7 @@ const line: FieldWords = {
   tooSmall: 'tooShort',
   tooBig: 'tooLong',
   other: 'needPattern',
-  limits: ({ minLength: min, maxLength: max }) => ({ min, max }),
+  limits: ({ minLength, maxLength }, tag) => counts(minLength, maxLength, tag),
 };
 
 const choice: FieldWords = { missing: 'needChoice', other: 'needChoice' };
@@ -190,8 +190,8 @@ const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
   },
 };
 
-function lengthHint(field: Field, { words }: Language): string {
-  const limits = { min: field.minLength || undefined, max: ownLength(field) };
+function lengthHint(field: Field, { words, tag }: Language): string {
+  const limits = counts(field.minLength || undefined, ownLength(field), tag);
   return between([words.lengthAtLeast, words.lengthAtMost, words.lengthBetween], limits);
 }
 
@@ -202,6 +202,11 @@ function ownLength({ maxLength = DEFAULT_MAX_LENGTH }: Field): number | undefine
 
 function countsOf({ minItems, maxItems }: Field): Limits {
   return { min: minItems || undefined, max: maxItems };
+}
+
+/** A bound of a number may be a year, which has no separators; a count has them. */
+function counts(min: number | undefined, max: number | undefined, tag: string): Limits {
+  return { min: min && inDigits(min, tag), max: max && inDigits(max, tag) };
 }
 
 /** Bounds are written in a style of dates, or stand as they are. */
