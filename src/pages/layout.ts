@@ -67,6 +67,12 @@ ${isWrong && html`<p class="error" id="${id}.error"><span class="sr">${words.err
   })}></div>`;
 }
 
+/** Fills in the placeholders of a text by markup. */
+export function fillHtml(text: string, values: Readonly<Record<string, Html>>): Html {
+  // Every second part is the name of a placeholder.
+  return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`;
+}
+
 /** The relative path from a page to the service's root, which a proxy may have moved: `../` for `/f/sess_1`. */
 export function rootOf(request: IncomingMessage): string {
   const [path = ''] = (request.url ?? '').split('?', 1);

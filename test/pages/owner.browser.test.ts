@@ -293,6 +293,9 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);
     }
     await page.goto(new URL(`/owner/forms/${id}`, service.url).href);
+    await page.setViewportSize({ width: 320, height: 640 });
+    const rows = "new Set([...document.querySelectorAll('.tabs a')].map(({ offsetTop }) => offsetTop)).size";
+    expect(await page.evaluate(rows)).toBe(1);
     await page.evaluate("document.getElementById('text').maxLength = 999");
     await page.fill('[name=text]', 'x'.repeat(201));
     await page.click('.filter button');
@@ -340,6 +343,12 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
       "document.querySelector('dl img[alt=CV]').decode().then(() => document.querySelector('dl img').naturalWidth)";
     expect(await page.evaluate(width)).toBeGreaterThan(0);
     expect(await browser.audit(page)).toEqual([]);
+    await page.click('text="Delete response"');
+    expect(await page.textContent('.lead time')).toMatch(/(?:AM|PM)$/);
+    await page.click('text="Your forms"');
+    expect(await page.locator('main time').allTextContents()).toEqual(
+      Array(2).fill(expect.stringMatching(/(?:AM|PM)$/)),
+    );
     await browser.expectNoProblems();
   });
 

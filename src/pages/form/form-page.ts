@@ -12,7 +12,7 @@ import type { Page } from '../../http/reply.ts';
 import { momentInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { REMEMBERED_DAYS } from '../cookies.ts';
-import { renderPage } from '../layout.ts';
+import { fillHtml, renderPage } from '../layout.ts';
 import { renderContext } from './context.ts';
 import { type FieldView, type KnownFiles, ownDir } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
@@ -166,8 +166,8 @@ const firstButton = new Html(
 
 /** Tells the person who opens the page that somebody's answers are in it, and offers a page without them. */
 function kept({ language: { words, tag }, sessionId }: FormView, since: Date): Html {
-  const [before, after] = words.keptSince.split('{time}');
-  return html`<form class="notice kept" method="post"><p class="plain" role="status">${before}<time datetime="${since.toISOString()}">${momentInWords(since, tag)}</time>${after}</p>
+  const time = html`<time datetime="${since.toISOString()}">${momentInWords(since, tag)}</time>`;
+  return html`<form class="notice kept" method="post"><p class="plain" role="status">${fillHtml(words.keptSince, { time })}</p>
 <input type="hidden" name="_session" value="${sessionId}">
 <button class="quiet small" name="_go" value="restart">${words.startOver}</button></form>`;
 }

@@ -34,7 +34,7 @@ ${
   )}</ul>
 ${nextPageToken !== '' && html`<p><a href="${root}owner?page=${nextPageToken}">${owner.more}</a></p>`}
 ${await sessionsOf(exchange)}`;
-  return { title: owner.title, body };
+  return { title: owner.title, body, script: true };
 };
 
 /** Confirms that a form belongs to the owner. */
@@ -156,7 +156,7 @@ export function formHead(form: OwnedForm, here: FormPage, request: Request, lang
     ...(form.share === undefined ? [] : [['share', owner.share, `${base}/share`] as const]),
     ['settings', owner.settings, `${base}/settings`],
   ];
-  return html`<h1>${form.name} <span class="tag">${statusOf(form, language)}</span></h1>
+  return html`<h1><bdi>${form.name}</bdi> <span class="tag">${statusOf(form, language)}</span></h1>
 <nav class="tabs" aria-label="${form.name}">${pages.map(
     ([
       page,

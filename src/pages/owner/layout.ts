@@ -1,6 +1,9 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import { attributes, type Content, type Html, html } from '../../domain/text/html.ts';
 import type { Page } from '../../http/reply.ts';
+import { present } from '../../http/shape.ts';
+import { timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, renderPage, rootOf } from '../layout.ts';
 import { CSRF_INPUT } from './session.ts';
@@ -79,6 +82,13 @@ export function banner(done: string, here: readonly Done[], { owner }: Language)
   return name !== undefined && html`<p class="done" id="done" role="status" tabindex="-1">${owner[name]}</p>`;
 }
 
+/** A time in UTC, which the script changes to the reader's time zone. */
+export function timeOf(timestamp: Timestamp | undefined, { tag }: Language): Html {
+  const time = timestampDate(present(timestamp));
+  const inUtc = timeInWords(time, tag);
+  return html`<time datetime="${time.toISOString()}" title="${inUtc}" data-long>${inUtc}</time>`;
+}
+
 /** What every form of an owner's page sends with it. */
 export function csrfInput(csrf: string): Html {
   return html`<input type="hidden" name="${CSRF_INPUT}" value="${csrf}">`;
@@ -90,11 +100,16 @@ export function buttonForm({
   csrf,
   label,
   name,
+  describedBy,
   quiet = false,
   danger = false,
   more,
 }: ButtonForm): Html {
-  const button = attributes({ class: (danger && 'danger') || (quiet && 'quiet'), 'aria-label': name });
+  const button = attributes({
+    class: (danger && 'danger') || (quiet && 'quiet'),
+    'aria-label': name,
+    'aria-describedby': describedBy,
+  });
   return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${more}<button${button}>${label}</button></form>`;
 }
 
@@ -109,7 +124,7 @@ export function dataTable(
   cards = false,
 ): Html {
   return html`<div class="${cards ? 'scroll cards' : 'scroll'}" role="region" aria-label="${name}" tabindex="0"><table>
-<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<thead><tr>${columns.map((column) => html`<th scope="col" dir="auto">${column}</th>`)}</tr></thead>
 <tbody>${rows}</tbody>
 </table></div>`;
 }
@@ -119,6 +134,8 @@ type ButtonForm = {
   csrf: string;
   label: string;
   name?: string;
+  /** The id of what tells it from others of the same name. */
+  describedBy?: string;
   quiet?: boolean;
   /** Whether it takes away what can't be brought back. */
   danger?: boolean;

@@ -1,14 +1,11 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
 import { undefinedFor } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
-import { present } from '../../http/shape.ts';
-import { timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words.ts';
-import { rootOf } from '../layout.ts';
+import { fillHtml, rootOf } from '../layout.ts';
 import { answerAt, type HandleOpen, type HandleOwner, type OwnerExchange, redirect } from './handler.ts';
-import { buttonForm, newLinkForm, type OwnerContent, signInPage } from './layout.ts';
+import { buttonForm, newLinkForm, type OwnerContent, signInPage, timeOf } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -65,23 +62,23 @@ export const endSession: HandleOwner = async (exchange) => {
 
 /** The sessions of the owner, which can be ended each but the one that is read in. */
 export async function sessionsOf({ request, call, language, csrf }: OwnerExchange): Promise<Html> {
-  const { owner, tag } = language;
+  const { owner } = language;
   const { sessions } = await call(rpcs.listOwnerSessions, {});
   const rows = sessions.map(({ id, browser, createTime, lastUseTime, current }) => {
     const name = browser === '' ? owner.unknownBrowser : browser;
-    const when = fill(owner.signedInSince, {
-      date: timeInWords(timestampDate(present(createTime)), tag),
-      used: timeInWords(timestampDate(present(lastUseTime)), tag),
+    const when = fillHtml(owner.signedInSince, {
+      date: timeOf(createTime, language),
+      used: timeOf(lastUseTime, language),
     });
     const end = buttonForm({
       action: `${rootOf(request)}owner/sessions/end`,
       csrf,
       label: owner.endSession,
-      name: `${owner.endSession}: ${name}, ${when}`,
+      describedBy: id,
       quiet: true,
       more: html`<input type="hidden" name="session" value="${id}">`,
     });
-    return html`<li>${name} <span class="note">${when}</span> ${current ? html`<span class="tag">${owner.thisBrowser}</span>` : end}</li>
+    return html`<li>${name} <span class="note" id="${id}">${when}</span> ${current ? html`<span class="tag">${owner.thisBrowser}</span>` : end}</li>
 `;
   });
   return html`<h2>${owner.sessions}</h2>

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import {
   AnswerChannel,
@@ -16,9 +16,9 @@ import { sendFile } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
 import { fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
-import { rootOf } from '../layout.ts';
+import { fillHtml, rootOf } from '../layout.ts';
 import { answerAt, type HandleOwner, idIn } from './handler.ts';
-import { banner, buttonForm, dataTable } from './layout.ts';
+import { banner, buttonForm, dataTable, timeOf } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -30,10 +30,11 @@ export const showSubmission: HandleOwner = async (exchange) => {
   const { owner } = language;
   const submission = submissionIn(read);
   const base = `${rootOf(request)}owner`;
-  const title = titleOf(submission, language);
-  const [before, after] = owner.answerTitle.split('{date}');
-  const body = html`<p><a href="${base}/forms/${submission.formId}">${read.formName}: ${owner.allAnswers}</a></p>
-<h1>${before}${timeOf(present(submission.createTime), language)}${after}</h1>
+  const title = fill(owner.answerTitle, {
+    date: timeInWords(timestampDate(present(submission.createTime)), language.tag),
+  });
+  const body = html`<p><a href="${base}/forms/${submission.formId}"><bdi>${read.formName}</bdi>: ${owner.allAnswers}</a></p>
+<h1>${titleOf(submission, language)}</h1>
 ${neighboursOf(read, base, language)}
 ${answersOf(read, base, language)}
 <h2>${owner.about}</h2>
@@ -58,13 +59,6 @@ function neighboursOf(
 ${older !== '' && html`<a rel="next" href="${base}/submissions/${older}">${owner.olderAnswer}</a>`}</nav>`;
 }
 
-/** A time in UTC, which the script changes to the reader's time zone. */
-function timeOf(timestamp: Timestamp, { tag }: Language): Html {
-  const time = timestampDate(timestamp);
-  const inUtc = timeInWords(time, tag);
-  return html`<time datetime="${time.toISOString()}" title="${inUtc}" data-long>${inUtc}</time>`;
-}
-
 /** Who answered, where that is known for certain. */
 function respondentOf({ respondent }: Submission, { owner }: Language): Html | false {
   if (respondent === undefined) return false;
@@ -79,7 +73,7 @@ export const askToDelete: HandleOwner = async ({ request, call, language, csrf }
   const body = html`<h1>${title}</h1>
 <p class="lead">${titleOf(submission, language)}. ${deleteText}</p>
 <div class="actions">${buttonForm({ action: `${here}/delete`, csrf, label: deleteButton, danger: true })}<a href="${here}">${keep}</a></div>`;
-  return { title, body };
+  return { title, body, script: true };
 };
 
 /** Deletes a submission and shows the others. */
@@ -109,10 +103,8 @@ function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
   return present(present(submission).submission);
 }
 
-function titleOf({ createTime }: Submission, language: Language): string {
-  return fill(language.owner.answerTitle, {
-    date: timeInWords(timestampDate(present(createTime)), language.tag),
-  });
+function titleOf({ createTime }: Submission, language: Language): Html {
+  return fillHtml(language.owner.answerTitle, { date: timeOf(createTime, language) });
 }
 
 /** The answers with their files, each with its origin, unless all have the same. */
@@ -164,7 +156,7 @@ function filesIn(answer: JsonValue | undefined): string[] {
 function filesOf(files: Upload[], label: string, base: string, language: Language): Html {
   return html`<ul class="files">${files.map(
     ({ id, filename, size, contentType }) =>
-      html`<li>${isPicture.test(contentType) && html`<img class="preview" src="${base}/files/${id}" alt="${label}" loading="lazy">`}<a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
+      html`<li>${isPicture.test(contentType) && html`<img class="preview" src="${base}/files/${id}" alt="${label}" loading="lazy">`}<a href="${base}/files/${id}" download>${filename}</a> <span class="note" dir="auto">${fileSizeInWords(size, language.tag)}</span></li>
 `,
   )}</ul>`;
 }
