@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { Marked } from 'marked';
-import { Html, html } from '../domain/text/html.ts';
+import { attributes, Html, html } from '../domain/text/html.ts';
 import { sendPage } from '../http/reply.ts';
 import { chooseLanguage } from '../text/words.ts';
 import type { HandlePage } from './handler.ts';
@@ -133,13 +133,18 @@ function render(markdown: string): Rendered {
       },
       table({ header, rows }) {
         // A heading without words would be announced as one.
-        const cells = (all: typeof header, kind: string) =>
-          all
-            .map(({ text, tokens }) => [text === '' ? 'td' : kind, this.parser.parseInline(tokens)])
-            .map(([tag, content]) => `<${tag}>${content}</${tag}>`)
-            .join('');
-        const head = header.every(({ text }) => text === '') ? '' : `<tr>${cells(header, 'th')}</tr>`;
-        const body = rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('\n');
+        const heads = header.map(({ text, tokens }) => {
+          const tag = text === '' ? 'td' : 'th';
+          return `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`;
+        });
+        // Where each row is a card, its first cell is the title.
+        const cell = ({ tokens }: (typeof header)[number], column: number) => {
+          const label = column === 0 ? undefined : header[column]?.text.replaceAll('`', '') || undefined;
+          return html`<td${attributes({ 'data-label': label })}>${new Html(this.parser.parseInline(tokens))}</td>`
+            .text;
+        };
+        const head = header.every(({ text }) => text === '') ? '' : `<tr>${heads.join('')}</tr>`;
+        const body = rows.map((row) => `<tr>${row.map(cell).join('')}</tr>`).join('\n');
         return `<div class="table" tabindex="0" role="group" aria-label="Table"><table>${head}\n${body}</table></div>\n`;
       },
     },
