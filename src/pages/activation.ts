@@ -97,6 +97,7 @@ export function renderActivated(
   return renderMessage({
     request,
     language,
+    icon: 'done',
     title: words.activatedTitle,
     text: fill(sentencesOf(activated, language).join(' '), { form: withoutLinks(name), email }),
     more: html`${
@@ -177,7 +178,7 @@ ${renderSnippet(pageUrl, words, 'share-link')}
 /** A text to copy: one click selects it, and the script adds a button. `name` is the id of its heading. */
 export function renderSnippet(text: string, words: Words, name?: string): Html {
   const label = name === undefined ? { 'aria-label': text.slice(0, 40) } : { 'aria-labelledby': name };
-  return html`<div class="snippet"><code tabindex="0" role="group"${attributes(label)}>${text}</code>
+  return html`<div class="snippet"><code tabindex="0" role="group" dir="auto"${attributes(label)}>${text}</code>
 <button class="quiet" type="button" data-copy data-copied="${words.copied}" hidden>${words.copy}</button></div>
 `;
 }

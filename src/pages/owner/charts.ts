@@ -76,6 +76,7 @@ function choiceOf(choice: ChoiceCounts, language: Language): Html {
   const { label, answeredCount, options, otherCount, average, netPromoterScore } = choice;
   const { owner } = language;
   const decimal = new Intl.NumberFormat(language.tag, { maximumFractionDigits: 2 });
+  const percent = new Intl.NumberFormat(language.tag, { style: 'percent' });
   const isRanking = options.some(({ averagePlace }) => averagePlace !== undefined);
   const others = otherCount > 0 ? [{ label: owner.other, count: otherCount, averagePlace: undefined }] : [];
   const all = [...options, ...others];
@@ -93,11 +94,11 @@ function choiceOf(choice: ChoiceCounts, language: Language): Html {
 `;
     }
     const width = answeredCount === 0 ? 0 : Math.min(100, Math.round((count / answeredCount) * 100));
-    return html`<tr><th scope="row">${option}</th><td>${inDigits(count, language.tag)} <span class="note">${width} %</span>
+    return html`<tr><th scope="row" dir="auto">${option}</th><td>${inDigits(count, language.tag)} <span class="note">· ${percent.format(width / 100)}</span>
 <svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none"><rect width="${width}" height="6"/></svg></td></tr>
 `;
   });
-  return html`<h2>${label}</h2>
+  return html`<h2 dir="auto">${label}</h2>
 <p class="note">${facts.join(' · ')}</p>
 ${dataTable(label, [owner.option, isRanking ? owner.averagePlace : owner.number], rows)}`;
 }
