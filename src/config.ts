@@ -158,7 +158,7 @@ const table = z.object({
     '8080',
     port,
   ),
-  grpcPort: setting('GRPC_PORT', 'HTTP/2 cleartext: gRPC, Connect', '8081', port),
+  grpcPort: setting('GRPC_PORT', 'HTTP/2 cleartext: gRPC, Connect; may be `PORT`', '8081', port),
   host: optional(
     'HOST',
     'the address to listen on; 127.0.0.1 where keys are not required',

@@ -20,8 +20,8 @@ import { listenOn, portOf } from './ports.ts';
 
 /**
  * Opens the two ports: one of HTTP/1.1, for REST, hosted pages, Connect and gRPC-Web, which takes HTTP/2 cleartext
- * as well, by its preface; and one of HTTP/2 cleartext alone. Calls by HTTP/2 go to `grpc` on both. With `tls`, both
- * take either by ALPN, and the files may change.
+ * as well, by its preface; and one of HTTP/2 cleartext alone, unless both have the same number. Calls by HTTP/2 go to
+ * `grpc` on both. With `tls`, both take either by ALPN, and the files may change.
  *
  * Throws a `StartError` if the files can't be used, or it can't listen on one of the ports; then nothing stays open.
  */
@@ -103,12 +103,14 @@ export async function listen({
   const httpPort = certificate
     ? openTls(['http/1.1', 'h2'])
     : openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
-  const rpcPort = certificate ? openTls(['h2', 'http/1.1']) : openPort(toHttp2);
-  for (const opened of [httpPort, rpcPort]) guard(opened, admission, destroyAfterEnd);
+  const isOne = grpcPort === port && port !== 0;
+  const rpcPort = isOne ? httpPort : certificate ? openTls(['h2', 'http/1.1']) : openPort(toHttp2);
+  const ports = isOne ? [httpPort] : [httpPort, rpcPort];
+  for (const opened of ports) guard(opened, admission, destroyAfterEnd);
 
   try {
     await listenOn(httpPort, host, port, 'PORT');
-    await listenOn(rpcPort, host, grpcPort, 'GRPC_PORT');
+    if (!isOne) await listenOn(rpcPort, host, grpcPort, 'GRPC_PORT');
   } catch (error) {
     for (const server of [httpPort, http1, http2]) server.close();
     throw error;
@@ -118,7 +120,7 @@ export async function listen({
       ? watchCertificate(options.tls, certificate, {
           log: options.log,
           changed(next) {
-            for (const server of [httpPort, rpcPort]) {
+            for (const server of ports) {
               if (server instanceof TlsServer) server.setSecureContext({ ...next, ciphers });
             }
           },
@@ -132,7 +134,7 @@ export async function listen({
     },
     async close(graceMs) {
       watch?.[Symbol.dispose]();
-      const closed = Promise.all([closing(httpPort), closing(rpcPort)]);
+      const closed = Promise.all(ports.map(closing));
       // Connections that become idle during the stop would be kept open for a next call.
       const idle = setInterval(() => http1.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
@@ -255,6 +257,7 @@ export type ListenOptions = {
   host: string;
   /** 0 takes a free one. */
   port: number;
+  /** 0 takes another free one. */
   grpcPort: number;
   http: RequestListener;
   grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;

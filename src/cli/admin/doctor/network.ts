@@ -36,17 +36,16 @@ export async function* checkMail({ smtpUrl, dataDir, mailFrom }: Config): AsyncG
 /** Whether the service can listen on the ports, or does already. */
 export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
   const { host, port, grpcPort, tlsCert } = config;
-  const [http, grpc] = await Promise.all([
-    problemOf(host, port, 'PORT'),
-    problemOf(host, grpcPort, 'GRPC_PORT'),
-  ]);
+  const http = await problemOf(host, port, 'PORT');
+  const isOne = grpcPort === port;
+  const grpc = isOne ? http : await problemOf(host, grpcPort, 'GRPC_PORT');
   const url = `${tlsCert === undefined ? 'http' : 'https'}://${hostOf(host)}:${port}`;
   if (http === undefined && grpc === undefined) {
-    yield ports.ok(`${port} and ${grpcPort} are free: no service runs`);
+    yield ports.ok(`${isOne ? `${port} is` : `${port} and ${grpcPort} are`} free: no service runs`);
   } else if (http && grpc && (await answersAsService(url).catch(() => false))) {
-    yield ports.ok(`the service listens on ${port} and ${grpcPort}`);
+    yield ports.ok(`the service listens on ${isOne ? port : `${port} and ${grpcPort}`}`);
   } else {
-    for (const problem of [http, grpc]) {
+    for (const problem of new Set([http, grpc])) {
       if (problem !== undefined) yield ports.fail(`${problem}. Stop that, or set another port.`);
     }
   }
