@@ -242,7 +242,7 @@ describe('a backup of a server', () => {
 
     expect(nothing).toMatchObject({
       code: 1,
-      errors: expect.stringMatching(/has no tables\. Name the file/),
+      errors: expect.stringMatching(/has no tables\. To restore a backup, name the file/),
     });
     expect(checked).toMatchObject({ code: 0, errors: expect.stringMatching(/^Read 0 projects/m) });
     expect(used).toMatchObject({ code: 1, errors: expect.stringMatching(/DATABASE_URL is not empty\./) });

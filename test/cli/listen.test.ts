@@ -248,7 +248,7 @@ describe.concurrent('npm run cli -- listen', () => {
 
     await first.stop('SIGTERM');
     await post(`${elsewhere}/api/forms/${form}/submissions`, { answers: { email: 'meanwhile@example.com' } });
-    await until(() => cli.output().includes('The connection broke'));
+    await until(() => cli.output().includes('The connection was lost'));
     await using again = spawnService(env);
     await again.started();
 
