@@ -97,7 +97,7 @@ async function ownerBehind(
   }
   const owner = needs === 'none' ? undefined : await owners.find(text);
   if (owner === undefined)
-    throw failed(Reason.INVALID_KEY, 'This is no session of an owner, or it has ended');
+    throw failed(Reason.INVALID_KEY, 'This is not a session of an owner, or it has ended');
   return owner;
 }
 

@@ -119,7 +119,7 @@ describe('a backup of the embedded database', () => {
     expect(made).toMatchObject({ code: 0, errors: expect.stringContaining('No service runs on') });
     expect(used).toMatchObject({ code: 1, errors: expect.stringMatching(/is not empty: it has database/) });
     expect(damaged).toMatchObject({ code: 1, errors: expect.stringMatching(/cut\.tar\.gz is damaged/) });
-    expect(foreign).toMatchObject({ code: 1, errors: expect.stringMatching(/is damaged or no backup/) });
+    expect(foreign).toMatchObject({ code: 1, errors: expect.stringMatching(/is damaged or not a backup/) });
     expect(left).toEqual([]);
     expect(folders).toEqual({ code: 1, output: '', errors: `There is no file ${import.meta.dirname}.\n` });
     expect(restored).toMatchObject({ code: 0, errors: expect.stringContaining('Start the service') });

@@ -264,7 +264,7 @@ describe.each(engines)('forms as files, on %s', (engine) => {
       expect([isValid(file), isValid.errors]).toEqual([true, null]);
       expect(isValid({ ...file, unknown: 1 })).toBe(false);
     }
-    expect(await folder.refusal('export')).toContain('There are forms in it already');
+    expect(await folder.refusal('export')).toContain('It has forms already');
   });
 
   it('need webhooks:read to be exported with webhooks', async () => {

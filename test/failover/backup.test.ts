@@ -32,7 +32,7 @@ describe('a backup of a server', () => {
       const onto = await admin(['backup', file], env);
 
       expect(made).toMatchObject({ code: 0, errors: expect.stringMatching(/acknowledged before \S+\.$/m) });
-      expect(onto).toMatchObject({ code: 1, errors: expect.stringMatching(/exists already/) });
+      expect(onto).toMatchObject({ code: 1, errors: expect.stringMatching(/already exists/) });
       await service.stop('SIGKILL');
     }
     const checked = await admin(['restore', '--check', file], env);

@@ -92,7 +92,7 @@ export async function readArchive(file: string, folder: string, onBytes: OnBytes
     );
   } catch (error) {
     if (error instanceof Error && 'code' in error && /^E[A-Z]+$/.test(String(error.code))) throw error;
-    throw new RefusedError(`${file} is damaged or no backup: ${errorMessage(error)}.`, { cause: error });
+    throw new RefusedError(`${file} is damaged or not a backup: ${errorMessage(error)}.`, { cause: error });
   }
 }
 
@@ -101,7 +101,7 @@ export const archiveNames = ['backup.json', 'database', 'database.dump', 'upload
 
 /** Throws before work is done in vain. */
 export function refuseExisting(file: string): void {
-  if (existsSync(file)) throw new RefusedError(`${file} exists already: name another file.`);
+  if (existsSync(file)) throw new RefusedError(`${file} already exists: name another file.`);
 }
 
 /**
@@ -112,7 +112,7 @@ export function refuseExisting(file: string): void {
 export async function readFacts(file: string, folder: string): Promise<z.output<typeof backupFacts>> {
   const text = await readFile(join(folder, 'backup.json'), 'utf8').catch(() => undefined);
   const facts = text === undefined ? undefined : backupFacts.safeParse(JSON.parse(text)).data;
-  if (facts === undefined) throw new RefusedError(`${file} is no backup that this version can read.`);
+  if (facts === undefined) throw new RefusedError(`${file} is not a backup that this version can read.`);
   return facts;
 }
 

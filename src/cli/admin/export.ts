@@ -30,7 +30,7 @@ export async function exportProject(
   for (const name of exportNames) {
     const file = join(folder, `${name}.ndjson`);
     const written = await writeRows(file, name);
-    if ((await countLines(file)) !== written) throw new RefusedError(`${file} is not whole.`);
+    if ((await countLines(file)) !== written) throw new RefusedError(`${file} is incomplete.`);
     facts.push(`${written} ${name.replace('_', ' ')}`);
   }
   const files = await writeFiles();

@@ -22,8 +22,7 @@ export async function exportForms({
   note,
 }: ExportOptions): Promise<void> {
   await mkdir(folder, { recursive: true });
-  if ((await formFilesIn(folder)).length > 0)
-    throw new RefusedError(`${folder}: There are forms in it already`);
+  if ((await formFilesIn(folder)).length > 0) throw new RefusedError(`${folder}: It has forms already`);
   const published = (await listAllForms(client)).filter(({ status }) => status === FormStatus.PUBLISHED);
   const named = published.filter(({ key }) => key !== '');
   const files: [name: string, text: string][] = [];

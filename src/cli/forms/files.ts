@@ -28,7 +28,7 @@ export async function readFormFiles(folder: string, managedBy: string): Promise<
     const first = forms.findIndex((form) => form.key === key);
     return first === index
       ? []
-      : [problemAt({ path: 'key', message: `${forms[first]?.path} has the key ${key}, too` })];
+      : [problemAt({ path: 'key', message: `${forms[first]?.path} also has the key ${key}` })];
   });
   refuseAll([...read.flatMap((each) => ('problems' in each ? each.problems : [])), ...shared]);
   return forms;

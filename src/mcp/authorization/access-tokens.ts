@@ -42,7 +42,7 @@ export function createTokenCheck(options: TokenOptions): TokenCheck {
         { err: error, issuer },
         'Could not read the keys of OAUTH_ISSUER; tokens are refused with 503',
       );
-      throw failed(Reason.UNAVAILABLE, 'The issuer of access tokens is out of reach');
+      throw failed(Reason.UNAVAILABLE, 'The issuer of access tokens is unreachable');
     }
   };
 }

@@ -122,7 +122,9 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
   const problems = reply.violations.map(violationFromMessage);
   if (prefersJson(request)) {
     if (problems.length === 0) return sendJson(response, 200, { ok: true, page: step });
-    const refused = restErrorOf(failed(Reason.INVALID, 'The answers do not fit', { violations: problems }));
+    const refused = restErrorOf(
+      failed(Reason.INVALID, 'The answers do not match the form', { violations: problems }),
+    );
     return sendJson(response, refused.status, refused.body);
   }
   const fields = fieldsOf(session);

@@ -120,7 +120,7 @@ function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {
     case 'not_found':
       return notFound('form');
     case 'wrong_token':
-      return failed(Reason.INVALID_TOKEN, 'The activation token is not right');
+      return failed(Reason.INVALID_TOKEN, 'The activation token is not valid');
     case 'expired':
       return failed(Reason.INVALID_TOKEN, 'The activation token has expired');
     case 'used':

@@ -40,7 +40,7 @@ export async function resolveVisit(context: ServiceContext, target: Target): Pro
   const visit = await findVisit(context, target);
   const isEmbeddable = visit.form.version.definition.settings.embedOrigins.length > 0;
   if (!target.crossSite || isEmbeddable) return visit;
-  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page takes no posts from other sites');
+  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page accepts no posts from other sites');
 }
 
 async function findVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {

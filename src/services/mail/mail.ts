@@ -108,7 +108,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
   }
 }
 
-function wrongLink(message = 'The link is not right') {
+function wrongLink(message = 'The link is not valid') {
   return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
 }
 

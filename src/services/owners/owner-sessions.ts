@@ -204,7 +204,7 @@ function addressIn({ verifyingKeys, now }: ServiceContext, token: string): strin
   if (link.ok) return addressKey(link.address);
   throw failed(
     Reason.INVALID_TOKEN,
-    link.reason === 'expired' ? 'The link has expired' : 'The link is not right',
+    link.reason === 'expired' ? 'The link has expired' : 'The link is not valid',
   );
 }
 
@@ -213,7 +213,7 @@ function used() {
 }
 
 function elsewhere() {
-  return failed(Reason.INVALID_TOKEN, 'The link works in the browser alone that asked for it');
+  return failed(Reason.INVALID_TOKEN, 'The link works only in the browser that asked for it');
 }
 
 const PREFIX = 'own_';

@@ -87,7 +87,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     /** Streams the submissions of a form, or of the caller's project, as they come. */
     async *watchSubmissions({ formId, source, status, cursor }, call) {
       const { projectId, streamOf = formId } = callerOf(call);
-      if (streamOf !== formId) throw failed(Reason.INVALID_TOKEN, 'The stream token is of another form');
+      if (streamOf !== formId) throw failed(Reason.INVALID_TOKEN, 'The stream token is for another form');
       const find = async ({ id, submissionId }: EventHead) => {
         const found =
           submissionId === null ? null : await findSubmission(context.database, projectId, submissionId);

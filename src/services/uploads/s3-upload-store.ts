@@ -94,7 +94,7 @@ async function* piecesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 
 function outOfReach(cause: unknown) {
   const facts = { retryAfter: RETRY_AFTER_SECONDS, cause };
-  return failed(Reason.UNAVAILABLE, 'The store of files is out of reach; try again soon', facts);
+  return failed(Reason.UNAVAILABLE, 'The file storage is unreachable; try again soon', facts);
 }
 
 const EMPTY_SHA256 = createHash('sha256').digest('hex');

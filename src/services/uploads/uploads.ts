@@ -58,7 +58,7 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
       const noCall = { nextCall: NextCall.NONE };
       const link = readFileLink(secretKey, token, now());
       if (!link.ok && link.reason === 'invalid') {
-        throw failed(Reason.INVALID_TOKEN, 'The link is not right', noCall);
+        throw failed(Reason.INVALID_TOKEN, 'The link is not valid', noCall);
       }
       const form = link.ok ? await forms.find(link.formId) : undefined;
       if (!link.ok || (form !== undefined && form.ownerEpoch !== link.ownerEpoch)) {

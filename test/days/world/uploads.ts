@@ -54,7 +54,7 @@ export class Uploads {
     onFile({ kind: 'file', at: now(), method, id, answered });
     await pause(1, 80);
     if (fault !== undefined) {
-      throw failed(Reason.UNAVAILABLE, 'The store of files is out of reach; try again soon', {
+      throw failed(Reason.UNAVAILABLE, 'The file storage is unreachable; try again soon', {
         retryAfter: 5,
       });
     }

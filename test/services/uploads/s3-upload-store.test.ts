@@ -68,7 +68,7 @@ describe('s3UploadStore', () => {
       [gone, /ECONNREFUSED/],
     ] as const) {
       const error = ConnectError.from(await call.catch((reason: unknown) => reason));
-      expect(error.rawMessage).toBe('The store of files is out of reach; try again soon');
+      expect(error.rawMessage).toBe('The file storage is unreachable; try again soon');
       expect(String(error.cause)).toMatch(why);
     }
     expect(server.objects.size).toBe(0);
