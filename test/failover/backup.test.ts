@@ -12,54 +12,71 @@ import { NOBODY, root, startProgram } from './programs.ts';
 const KEY = 'a-key-for-the-tests-of-backups-only';
 
 describe('a backup of a server', () => {
-  it('brings answers, files and keys back when the disks of both are lost', {
-    timeout: 180_000,
-  }, async () => {
-    await using server = await startServer();
-    using folder = temporaryFolder();
-    const env = await settings(folder.path, server);
-    const file = join(folder.path, 'forms.tar.gz');
-    const kept: { submission: string; upload: string }[] = [];
-    let form = '';
+  it.each([
+    ['of a database', {}],
+    ['of one schema of it', { DATABASE_SCHEMA: 'cell' }],
+  ])(
+    'brings answers, files and keys back when the disks of both are lost, %s',
     {
+      timeout: 360_000,
+    },
+    async (_, schema) => {
+      await using server = await startServer();
+      using folder = temporaryFolder();
+      const env = { ...(await settings(folder.path, server)), ...schema };
+      if ('DATABASE_SCHEMA' in schema) {
+        await runOn(server.databaseUrl, 'create schema cell');
+        await runOn(server.databaseUrl, 'create table submissions (of_another_service text)');
+      }
+      const file = join(folder.path, 'forms.tar.gz');
+      const kept: { submission: string; upload: string }[] = [];
+      let form = '';
+      {
+        await using service = spawnService(env);
+        await service.started();
+        const call = caller(env);
+        form = await givenForm(call);
+        for (let n = 0; n < 20; n += 1) kept.push(await givenFile(call, form));
+
+        const made = await admin(['backup', file], env);
+        const onto = await admin(['backup', file], env);
+
+        expect(made).toMatchObject({ code: 0, errors: expect.stringMatching(/acknowledged before \S+\.$/m) });
+        expect(onto).toMatchObject({ code: 1, errors: expect.stringMatching(/already exists/) });
+        await service.stop('SIGKILL');
+      }
+      const checked = await admin(['restore', '--check', file], env);
+      rmSync(env.DATA_DIR, { recursive: true });
+      await runOn(server.adminUrl, 'drop database forms with (force)');
+      await runOn(server.adminUrl, 'create database forms');
+      if ('DATABASE_SCHEMA' in schema) await runOn(server.databaseUrl, 'create schema cell');
+
+      const wrongKey = await admin(['restore', file], { ...env, SECRET_KEY: 'cd'.repeat(32) });
+      const restored = await admin(['restore', file], env);
+
+      const found =
+        /^Read 2 projects, 2 forms, 20 submissions, 1 api keys and 20 files; 0 files are missing\.$/m;
+      expect(checked).toMatchObject({ code: 0, errors: expect.stringMatching(found) });
+      expect(wrongKey).toMatchObject({ code: 1, errors: expect.stringMatching(/^SECRET_KEY: not the key/m) });
+      expect(restored).toMatchObject({ code: 0, errors: expect.stringMatching(found) });
+      expect(readdirSync(folder.path).toSorted()).toEqual(['bin', 'data', 'forms.tar.gz']);
+      expect(readdirSync(env.DATA_DIR)).toEqual(['uploads']);
       await using service = spawnService(env);
       await service.started();
       const call = caller(env);
-      form = await givenForm(call);
-      for (let n = 0; n < 20; n += 1) kept.push(await givenFile(call, form));
-
-      const made = await admin(['backup', file], env);
-      const onto = await admin(['backup', file], env);
-
-      expect(made).toMatchObject({ code: 0, errors: expect.stringMatching(/acknowledged before \S+\.$/m) });
-      expect(onto).toMatchObject({ code: 1, errors: expect.stringMatching(/already exists/) });
-      await service.stop('SIGKILL');
-    }
-    const checked = await admin(['restore', '--check', file], env);
-    rmSync(env.DATA_DIR, { recursive: true });
-    await runOn(server.adminUrl, 'drop database forms with (force)');
-    await runOn(server.adminUrl, 'create database forms');
-
-    const wrongKey = await admin(['restore', file], { ...env, SECRET_KEY: 'cd'.repeat(32) });
-    const restored = await admin(['restore', file], env);
-
-    const found =
-      /^Read 2 projects, 2 forms, 20 submissions, 1 api keys and 20 files; 0 files are missing\.$/m;
-    expect(checked).toMatchObject({ code: 0, errors: expect.stringMatching(found) });
-    expect(wrongKey).toMatchObject({ code: 1, errors: expect.stringMatching(/^SECRET_KEY: not the key/m) });
-    expect(restored).toMatchObject({ code: 0, errors: expect.stringMatching(found) });
-    expect(readdirSync(folder.path).toSorted()).toEqual(['bin', 'data', 'forms.tar.gz']);
-    expect(readdirSync(env.DATA_DIR)).toEqual(['uploads']);
-    await using service = spawnService(env);
-    await service.started();
-    const call = caller(env);
-    for (const { submission, upload } of kept) {
-      expect((await call('GET', `/v1/submissions/${submission}`)).status).toBe(200);
-      expect((await call('GET', `/v1/uploads/${upload}`)).text).toBe('A file.');
-    }
-    expect((await call('GET', '/v1/audit')).status).toBe(200);
-    await givenFile(call, form);
-  });
+      for (const { submission, upload } of kept) {
+        expect((await call('GET', `/v1/submissions/${submission}`)).status).toBe(200);
+        expect((await call('GET', `/v1/uploads/${upload}`)).text).toBe('A file.');
+      }
+      expect((await call('GET', '/v1/audit')).status).toBe(200);
+      await givenFile(call, form);
+      const schemas = await runOn(
+        server.databaseUrl,
+        "select distinct schemaname from pg_tables where schemaname in ('cell', 'public')",
+      );
+      expect(schemas).toEqual([{ schemaname: 'DATABASE_SCHEMA' in schema ? 'cell' : 'public' }]);
+    },
+  );
 
   it('holds the files of what is deleted between the dump and the copy', { timeout: 180_000 }, async () => {
     await using server = await startServer();
