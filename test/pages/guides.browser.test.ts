@@ -133,6 +133,18 @@ describe.skipIf(noBrowser)('the pages of guides', { timeout: 120_000 }, () => {
       await browser.expectNoProblems();
     },
   );
+
+  it('name the columns of a table in each row on a phone, where a cell has the whole width', async () => {
+    const page = await browser.open('/docs/settings', { viewport: { width: 320, height: 700 } });
+    const cell = page.locator('td:nth-child(2)').first();
+    const label = "getComputedStyle(document.querySelector('td:nth-child(2)'), '::before').content";
+
+    expect(await cell.textContent()).toBe('8080');
+    expect(await page.evaluate(label)).toContain('Default');
+    expect((await cell.boundingBox())?.width).toBeGreaterThan(250);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    expect(await page.evaluate(label)).toBe('none');
+  });
 });
 
 async function guidePaths(): Promise<string[]> {
