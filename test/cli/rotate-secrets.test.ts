@@ -52,7 +52,7 @@ it.each(engines)('admin rotate-secrets takes back what the former key gave, on %
   expect(early).toMatchObject({ code: 1, errors: expect.stringMatching(/^Stop every instance/) });
   await service.stop();
   const unconfirmed = await admin(['rotate-secrets'], env);
-  expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/Then say --yes/) });
+  expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/Then give --yes/) });
   const former = engine === 'pglite' ? readFileSync(keyFile, 'utf8').trim() : (env.SECRET_KEY ?? '');
   const done = await admin(['rotate-secrets', '--yes'], env);
 

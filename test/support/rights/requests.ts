@@ -106,6 +106,7 @@ const byName: Record<string, Values> = {
   createdAfter: unset,
   createdBefore: unset,
   includeDefinition: () => [undefined, true],
+  includeQrSvg: () => [undefined, true],
   number: () => [1],
   language: unset,
   version: unset,
