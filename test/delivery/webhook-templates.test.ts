@@ -255,6 +255,12 @@ describe.each(engines)('webhooks with a template on %s', (engine) => {
     await service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
     await receiver.expectRequests(1);
     await service.call('PATCH', path, { template: { version: 'second', event: '{{id}}' } });
+    // Until the first attempt is recorded the delivery is due again soon, as its worker may be gone.
+    const later = "due_at > now() + interval '30 minutes'";
+    await until(async () => {
+      const rows = await service.database.select(`select from delivery_queue where ${later}`);
+      return rows.length === 1;
+    });
     await service.database.execute('update delivery_queue set due_at = now()');
 
     const [first, second] = await receiver.expectRequests(2);
