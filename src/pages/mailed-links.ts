@@ -69,7 +69,7 @@ async function follow(
   if (isOfOwner(link)) cookies.rememberAddress(link.address);
   if (link.sessionToken !== '') {
     cookies.signIn(link);
-    cookies.announce('doneConfirmed');
+    cookies.announce(link.purpose === MailLinkPurpose.CHANGE_OWNER ? 'doneTakenOver' : 'doneConfirmed');
     return response.redirect(303, `${rootOf(request)}owner/forms/${link.formId}#done`);
   }
   if (prefersJson(request)) return sendJson(response, 200, { ok: true });

@@ -384,6 +384,7 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     const [again = ''] = /http\S+\/mail\/\S+/.exec(mailsTo(next, 'asks you')[1]?.text ?? '') ?? [];
     await other.goto(again);
     await other.click('text=Become the owner');
+    expect(await other.textContent('.done')).toBe('You now own this form, and you’re signed in.');
     await until(
       () => mailsTo(next, 'You’re now the owner').length + mailsTo(address, 'has a new owner').length === 2,
     );

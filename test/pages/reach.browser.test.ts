@@ -62,11 +62,16 @@ describe.skipIf(noBrowser)('the pages', () => {
     await browser.expectNoProblems();
   });
 
-  it('for owners do so, too', async () => {
+  it.each([
+    ['light', {}],
+    ['dark and from right to left', { colorScheme: 'dark', locale: 'ar' }],
+    ['forced colours and long words', { forcedColors: 'active', locale: 'de' }],
+  ] as const)('for owners do so, too, without an accessibility problem: %s', async (_name, looks) => {
+    const address = `${crypto.randomUUID()}@example.com`;
     const draft = await service.givenDraft({ fields: everyType.slice(0, 13) });
-    const page = await browser.open(draft.activate_url);
+    const page = await browser.open(draft.activate_url, looks);
     await expectFits(page, 'activation');
-    await page.fill('#email', 'owner@example.com');
+    await page.fill('#email', address);
     await page.click('main form button');
     await page.waitForSelector('code');
     await expectFits(page, 'activated');
@@ -74,20 +79,24 @@ describe.skipIf(noBrowser)('the pages', () => {
     const submitted = await service.post(`/api/forms/${draft.id}/submissions`, { answers });
     await page.goto(new URL('/owner', service.url).href);
     await expectFits(page, 'sign in');
-    const session = await givenOwnerSession(service, 'owner@example.com', draft.id);
+    const session = await givenOwnerSession(service, address, draft.id);
     await page.context().addCookies([{ name: 'owner', value: session, url: page.url() }]);
 
     for (const path of [
       '',
       `/forms/${draft.id}`,
       `/forms/${draft.id}/charts`,
+      `/forms/${draft.id}/share`,
+      `/forms/${draft.id}/texts`,
       `/forms/${draft.id}/settings`,
+      `/forms/${draft.id}/delete`,
       `/submissions/${submitted.json.submission_id}`,
       `/submissions/${submitted.json.submission_id}/delete`,
     ]) {
       const response = await page.goto(new URL(`/owner${path}`, service.url).href);
       expect([path, response?.status()]).toEqual([path, 200]);
       await expectFits(page, path);
+      expect([path, await browser.audit(page)]).toEqual([path, []]);
     }
     await browser.expectNoProblems();
   });

@@ -133,7 +133,7 @@ function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: S
   const chosen = cookies.columns(form.id);
   const isUnused = isNewest && form.acceptedCount + form.spamCount === 0;
   const body = html`${formHead(form, 'answers', request, language)}
-${banner(cookies.takeDone(), ['doneConfirmed', 'doneDeleted', 'doneRead', 'doneColumns'], language)}
+${banner(cookies.takeDone(), ['doneConfirmed', 'doneTakenOver', 'doneDeleted', 'doneRead', 'doneColumns'], language)}
 ${!isUnused && filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${
   submissions.length === 0
