@@ -8,19 +8,16 @@ import { summarize } from '../../domain/errors/violations.ts';
 import { instantOf, isId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { callerOf } from '../../rpc/context.ts';
-import type { Page, PageRequest } from '../../store/database/queries.ts';
+import type { PageRequest } from '../../store/database/queries.ts';
 import { findFormState } from '../../store/forms/forms.ts';
+import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import {
-  listSubmissions,
-  readSubmissions,
-  type SubmissionFilter,
-} from '../../store/submissions/submission-pages.ts';
-import {
+  countFound,
   countSubmissions,
+  type Found,
   findAtOffset,
   searchSubmissions,
 } from '../../store/submissions/submission-search.ts';
-import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireProjectForm } from '../forms/form-access.ts';
 import { limitCallersAtOnce } from '../limits/calls-at-once.ts';
@@ -53,7 +50,7 @@ export function createSubmissionList(context: ServiceContext) {
     using __ = skip > FEW ? walks.enter(caller) : undefined;
     const found =
       filters.length > 0
-        ? await searched(formId, { ...filter, filters }, range)
+        ? await searchSubmissions(database, formId, { ...filter, filters }, range)
         : await listed(formId, filter, { ...range, skip });
     const total = includeTotal ? await totalOf(formId, { ...filter, filters }) : undefined;
     audit.note(call, { formId });
@@ -76,29 +73,11 @@ export function createSubmissionList(context: ServiceContext) {
     return from === null ? NONE : listSubmissions(database, formId, filter, { limit, cursor: from });
   }
 
-  async function searched(
-    formId: string,
-    filter: SubmissionFilter & { filters: AnswerFilter[] },
-    { limit, cursor }: PageRequest,
-  ): Promise<Found> {
-    const { ids, searchedTo } = await searchSubmissions(database, formId, filter, {
-      cursor,
-      limit: limit + 1,
-    });
-    const shown = ids.slice(0, limit);
-    if (ids.length > limit) return readSubmissions(database, shown, shown.at(-1) ?? null);
-    return { ...(await readSubmissions(database, shown, searchedTo)), searchedTo };
-  }
-
   async function totalOf(
     formId: string,
     { filters, ...filter }: SubmissionFilter & { filters: AnswerFilter[] },
   ): Promise<number | undefined> {
-    if (filters.length > 0) {
-      const all = { limit: Number.POSITIVE_INFINITY };
-      const { ids, searchedTo } = await searchSubmissions(database, formId, { ...filter, filters }, all);
-      return searchedTo === null ? ids.length : undefined;
-    }
+    if (filters.length > 0) return countFound(database, formId, { ...filter, filters });
     const { status: _, ...further } = filter;
     return Object.keys(further).length === 0
       ? countStored(formId, filter)
@@ -131,6 +110,3 @@ const WALKS_AT_ONCE = { perKey: 1, perProject: 1, total: 4 };
 const SEARCHES_AT_ONCE = { perKey: 4, perProject: 4, total: 16 };
 
 const NONE = { items: [], nextCursor: null };
-
-/** `searchedTo`: a search has gone no further. */
-type Found = Page<ShownSubmission> & { searchedTo?: string | null };

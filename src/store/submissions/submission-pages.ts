@@ -64,22 +64,6 @@ export async function findNeighbours(
   return { newer: textOrNull(row?.newer) ?? '', older: textOrNull(row?.older) ?? '' };
 }
 
-/** Reads submissions by their ids, newest first, as many as a page may hold; the next one begins at `nextCursor`. */
-export async function readSubmissions(
-  db: Queries,
-  ids: readonly string[],
-  nextCursor: string | null,
-): Promise<Page<ShownSubmission>> {
-  const rows = await db.select(
-    `select ${columns} from submissions where id = any($1) order by id desc`,
-    [ids],
-    {
-      prepared: true,
-    },
-  );
-  return withinBytes(db, { items: rows.map(toListed), nextCursor });
-}
-
 /**
  * Goes through a form's submissions, oldest first: up to `limit` of them after the id `after`, as many as `bytes`
  * allows, but at least one. There are none left when the page has no cursor.
@@ -107,7 +91,7 @@ export async function exportSubmissions(
  * Ends a page before the submission that would make it larger than `limit` bytes. Submissions with large answers
  * come without them: they are read here, a few at a time.
  */
-async function withinBytes(
+export async function withinBytes(
   db: Queries,
   page: Page<Listed>,
   limit: number = MAX_PAGE_BYTES,
@@ -201,7 +185,7 @@ const SMALL_BYTES = 2048;
 export const IS_SMALL = `pg_column_size(answers) <= ${SMALL_BYTES} and pg_column_compression(answers) is null`;
 
 /** Large answers are null. */
-const columns = `${others.columns}, case when ${IS_SMALL} then answers end as answers`;
+export const columns = `${others.columns}, case when ${IS_SMALL} then answers end as answers`;
 
 /** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
 export function conditionsOf(
@@ -217,7 +201,7 @@ export function conditionsOf(
   return { conditions, params };
 }
 
-function toListed(row: Row): Listed {
+export function toListed(row: Row): Listed {
   return { id: String(row.id), small: row.answers === null ? undefined : shown.map(row) };
 }
 

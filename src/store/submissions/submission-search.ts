@@ -5,20 +5,56 @@ import {
   type FilterOp,
   sqlTypeOf,
 } from '../../domain/answers/answer-filters.ts';
-import type { Queries, Row } from '../database/queries.ts';
-import { conditionsOf, IS_SMALL, MAX_GROUP, type SubmissionFilter } from './submission-pages.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
+import {
+  columns,
+  conditionsOf,
+  IS_SMALL,
+  MAX_GROUP,
+  type SubmissionFilter,
+  toListed,
+  withinBytes,
+} from './submission-pages.ts';
+import type { ShownSubmission } from './submissions.ts';
 
 /**
- * Finds submissions of a form whose answers fit conditions, newest first: the ids of up to `limit` of them after
- * `cursor`. No index has answers, so that it goes through the form's submissions, in statements of some milliseconds
- * and as many as one call may. `searchedTo` is the last id that it has looked at; null if there are none behind it.
+ * Lists submissions of a form whose answers fit conditions, newest first. `searchedTo` is the last id that was looked
+ * at, where there are fewer than the page may hold; null if there are none behind it.
  */
 export async function searchSubmissions(
   db: Queries,
   formId: string,
-  { filters, ...filter }: SubmissionFilter & { filters: readonly AnswerFilter[] },
-  { cursor = AFTER_ALL, limit }: { cursor?: string | undefined; limit: number },
-): Promise<{ ids: string[]; searchedTo: string | null }> {
+  filter: SearchFilter,
+  { cursor, limit }: PageRequest,
+): Promise<Found> {
+  const { rows, searchedTo } = await search(db, formId, filter, { cursor, limit: limit + 1, columns });
+  const page = pageOf(rows.map(toListed), limit);
+  if (page.nextCursor !== null) return withinBytes(db, page);
+  return { ...(await withinBytes(db, { ...page, nextCursor: searchedTo })), searchedTo };
+}
+
+/** Counts submissions of a form whose answers fit conditions; undefined if there are too many to look at. */
+export async function countFound(
+  db: Queries,
+  formId: string,
+  filter: SearchFilter,
+): Promise<number | undefined> {
+  const all = { limit: Number.POSITIVE_INFINITY, columns: 'id' };
+  const { rows, searchedTo } = await search(db, formId, filter, all);
+  return searchedTo === null ? rows.length : undefined;
+}
+
+/**
+ * Finds up to `limit` submissions after `cursor`, newest first. No index has answers, so that it goes through the
+ * form's submissions, in statements of some milliseconds and as many as one call may. `searchedTo` is the last id that
+ * it has looked at; null if there are none behind it.
+ */
+async function search(
+  db: Queries,
+  formId: string,
+  { filters, ...filter }: SearchFilter,
+  { cursor = AFTER_ALL, limit, columns }: { cursor?: string | undefined; limit: number; columns: string },
+): Promise<{ rows: Row[]; searchedTo: string | null }> {
   const { conditions, params } = conditionsOf(formId, filter);
   const range = `from submissions where ${conditions.join(' and ')} and id < $${params.length + 1}`;
   const wanted: unknown[] = [...params, cursor];
@@ -26,18 +62,18 @@ export async function searchSubmissions(
   const further = wanted.slice(params.length + 1);
   const next = `$${wanted.length + 1}`;
   const end = performance.now() + MAX_MS;
-  const ids: string[] = [];
+  const rows: Row[] = [];
   let at = cursor;
   for (let searched = 0; searched < MAX_ROWS && performance.now() < end; searched += STEP_ROWS) {
-    const most = Math.min(limit - ids.length, STEP_ROWS);
+    const most = Math.min(limit - rows.length, STEP_ROWS);
     const found = await db.select(
-      `select id, fits from (
-         select id, case when ${IS_SMALL} then ${fits} end as fits ${range} order by id desc limit ${STEP_ROWS}
+      `select ${columns}, fits from (
+         select *, case when ${IS_SMALL} then ${fits} end as fits ${range} order by id desc limit ${STEP_ROWS}
        ) as step where fits is distinct from false order by id desc limit ${next}`,
       [...params, at, ...further, most],
     );
     const ofLarge = `select id ${range} and ${fits} and id = any(${next})`;
-    ids.push(...(await fittingOf(found, (some) => db.select(ofLarge, [...params, at, ...further, some]))));
+    rows.push(...(await fittingOf(found, (some) => db.select(ofLarge, [...params, at, ...further, some]))));
     // Else the last of the step was perhaps not looked at.
     const isWhole = found.length < most;
     const [last] = isWhole
@@ -46,12 +82,12 @@ export async function searchSubmissions(
           at,
         ])
       : found.slice(-1);
-    if (last === undefined) return { ids, searchedTo: null };
+    if (last === undefined) return { rows, searchedTo: null };
     at = String(last.id);
-    if (ids.length >= limit) break;
+    if (rows.length >= limit) break;
     await yieldToEventLoop();
   }
-  return { ids, searchedTo: at };
+  return { rows, searchedTo: at };
 }
 
 /**
@@ -101,35 +137,35 @@ export async function countSubmissions(
  * Of the rows found, those that fit. What has large answers was not looked at: `select` reads it, a few rows at a
  * time.
  */
-async function fittingOf(
-  found: readonly Row[],
-  select: (ids: string[]) => Promise<Row[]>,
-): Promise<string[]> {
+async function fittingOf(found: readonly Row[], select: (ids: string[]) => Promise<Row[]>): Promise<Row[]> {
   const unfit = new Set(found.filter((row) => row.fits === null).map(({ id }) => String(id)));
   const large = [...unfit];
   for (let from = 0; from < large.length; from += MAX_GROUP) {
     for (const { id } of await select(large.slice(from, from + MAX_GROUP))) unfit.delete(String(id));
     await yieldToEventLoop();
   }
-  return found.map(({ id }) => String(id)).filter((id) => !unfit.has(id));
+  return found.filter(({ id }) => !unfit.has(String(id)));
 }
 
 /**
  * A condition on an answer. The answer may be of an earlier version, which had a field of another type: what can't be
  * compared gives null.
  */
-function conditionOf({ fieldId, kind, op, values }: AnswerFilter, params: unknown[]): string {
+function conditionOf(filter: AnswerFilter, params: unknown[]): string {
+  const { fieldId, kind, op, values } = filter;
   const name = `$${params.push(fieldId)}::text`;
-  const [first] = values;
   const answer = (readers[kind] ?? textOf)(name);
   if (op === 'in') return `${answer} = any($${params.push(values)}::${sqlTypeOf(kind)}[])`;
-  const value = `$${params.push(first)}::${sqlTypeOf(kind)}`;
-  // To look for the text in all of the answers takes a fifth of the time of reading them as JSON.
-  if (op === 'eq' && (kind === 'text' || kind === 'choice'))
-    return `strpos(answers::text, $${params.push(JSON.stringify(first).slice(1, -1))}) > 0 and ${answer} = ${value}`;
-  if (op === 'contains' && kind === 'choices') return `jsonb_exists((answers->${name})::jsonb, ${value})`;
-  if (op === 'contains') return `strpos(${answer}, ${value}) > 0`;
-  return `${answer} ${comparisons[op]} ${kind === 'time' ? withSeconds(value) : value}`;
+  const value = `$${params.push(values[0])}::${sqlTypeOf(kind)}`;
+  if (op !== 'contains' && kind !== 'text' && kind !== 'choice')
+    return `${answer} ${comparisons[op]} ${kind === 'time' ? withSeconds(value) : value}`;
+  // To look for its bytes in all of the answers takes a fifth of the time of reading them as JSON.
+  const bytes = Buffer.from(JSON.stringify(values[0]).slice(1, -1)).toString('hex');
+  const isThere = `position(decode($${params.push(bytes)}, 'hex') in json_send(answers)) > 0`;
+  if (op !== 'contains') return `${isThere} and ${answer} = ${value}`;
+  return kind === 'choices'
+    ? `${isThere} and jsonb_exists((answers->${name})::jsonb, ${value})`
+    : `${isThere} and strpos(${answer}, ${value}) > 0`;
 }
 
 const comparisons: Record<Exclude<FilterOp, 'in' | 'contains'>, string> = { eq: '=', gte: '>=', lte: '<=' };
@@ -162,3 +198,8 @@ const WALK_ROWS = 10_000;
 /** What one call goes through at most, and about how long it may take. */
 const MAX_ROWS = 100_000;
 const MAX_MS = 1_000;
+
+type SearchFilter = SubmissionFilter & { filters: readonly AnswerFilter[] };
+
+/** `searchedTo`: the search has gone no further. */
+export type Found = Page<ShownSubmission> & { searchedTo?: string | null };
