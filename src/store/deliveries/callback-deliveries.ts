@@ -89,7 +89,7 @@ export const callingBack = `called as (
     attempt_count, step, due_at, created_at, queued_at, error, postponed)
   select 'dlv_' || substr(event_id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id,
     event_id, receiver, project_id, 'webhook', 'session.ended', receiver, url, 0, 0,
-    ${toMillisecond(`case when waits then ${postponedTo('open_until')} else now() + "delaySeconds" * interval '1 second' end`)},
+    ${toMillisecond(`case when waits then ${postponedTo('open_until', 'event_id')} else now() + "delaySeconds" * interval '1 second' end`)},
     created_at, now(), case when waits then '${POSTPONED_ERROR}' end, waits
   from (
     select e.*, w.open_until, p."delaySeconds",

@@ -93,7 +93,7 @@ logged as (
     and not (f.attempt_count = 0 and f.result_error is not distinct from '${notSent.ended}')
 ),
 untried as materialized (
-  select r.id, ${postponedTo('w.open_until')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
+  select r.id, ${postponedTo('w.open_until', 'r.id')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
   where r.status = 'pending' and not r.tried and w.open_until > now()
 ),
 postponed as (

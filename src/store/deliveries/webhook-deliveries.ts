@@ -80,7 +80,7 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
     attempt_count, step, due_at, first_lease_until, created_at, queued_at, error, postponed)
   select 'dlv_' || substr(id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id, id,
     webhook_id, share, 'webhook', type, webhook_id, url, 0, 0,
-    ${toMillisecond(`case when postponed then ${postponedTo('open_until')} else now() + "delaySeconds" * interval '1 second' end`)},
+    ${toMillisecond(`case when postponed then ${postponedTo('open_until', 'id')} else now() + "delaySeconds" * interval '1 second' end`)},
     case when fits then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end, created_at, now(),
     case when postponed then '${POSTPONED_ERROR}' end, postponed
   from placed
