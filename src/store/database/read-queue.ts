@@ -1,13 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 
 /**
  * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
  * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
  * as background work and the identification of callers, is not bounded, and neither are writes.
+ *
+ * While several use the service, the answers to lists, searches, exports and statistics come one in a turn of the event
+ * loop. The work on their rows takes milliseconds, for which everybody else would wait together.
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
+  let lastTurn = Promise.resolve();
 
   function startNext(): void {
     for (const [name, reader] of readers) {
@@ -53,12 +58,17 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     async run(work) {
       const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
+      const takesTurns = readsMuch && performance.now() - readerChangedAt < SHARED_MS;
       await enter(name);
       try {
         // A read within a read would wait for itself.
         return await current.run({ reader: undefined, holder: name, isTimed: readsMuch }, work);
       } finally {
         leave(name);
+        if (takesTurns) {
+          lastTurn = lastTurn.then(() => yieldToEventLoop());
+          await lastTurn;
+        }
       }
     },
   };
@@ -74,6 +84,8 @@ export function setReader(reader: string, readsMuch = false): void {
   const request = current.getStore();
   if (request === undefined) return;
   request.reader = reader;
+  if (reader !== lastReader) readerChangedAt = performance.now();
+  lastReader = reader;
   // A page makes several calls at once.
   request.readsMuch ||= readsMuch;
 }
@@ -93,6 +105,13 @@ export function currentHolder(): Holder | undefined {
   const { reader, holder = reader } = current.getStore() ?? {};
   return holder === undefined || holder === 'strangers' || holder === 'owners' ? holder : 'projects';
 }
+
+/** Whose request came last, and when one of another than the one before did. */
+let lastReader = '';
+let readerChangedAt = Number.NEGATIVE_INFINITY;
+
+/** How long several count as using this process after that. */
+const SHARED_MS = 1_000;
 
 const current = new AsyncLocalStorage<Current | undefined>();
 

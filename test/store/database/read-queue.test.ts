@@ -7,9 +7,9 @@ import { startService, type TestService } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
 /** Runs work as one request of a reader. */
-const as = <T>(reader: string, work: () => Promise<T>): Promise<T> =>
+const as = <T>(reader: string, work: () => Promise<T>, readsMuch = false): Promise<T> =>
   forReader(() => {
-    setReader(reader);
+    setReader(reader, readsMuch);
     return work();
   });
 
@@ -54,6 +54,26 @@ describe.each(engines)('reads on %s', (engine) => {
 
     expect(begun.length).toBe(210);
     expect(begun.lastIndexOf('prj_a')).toBeLessThan(80);
+  });
+
+  it('that read much are answered in turns of their own, where others use the service too', async () => {
+    await using database = await openTestDatabase(engine);
+    let turn = 0;
+    const count = () => {
+      turn += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    await as('strangers', () => database.select('select 1'));
+
+    const turns = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        as('prj_a', async () => database.read(() => Promise.resolve()).then(() => turn), true),
+      ),
+    );
+    clearImmediate(counting);
+
+    expect(new Set(turns).size).toBe(20);
   });
 
   it('may read within a read', async () => {
