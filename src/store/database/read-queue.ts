@@ -7,7 +7,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
  * While several use the service, the answers to lists, searches, exports and statistics come one in a turn of the event
- * loop. The work on their rows takes milliseconds, for which everybody else would wait together.
+ * loop. The work on the rows of each takes milliseconds, which would add up before anybody else's turn.
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
@@ -110,7 +110,7 @@ export function currentHolder(): Holder | undefined {
 let lastReader = '';
 let readerChangedAt = Number.NEGATIVE_INFINITY;
 
-/** How long several count as using this process after that. */
+/** For how long after that the service counts as used by several. */
 const SHARED_MS = 1_000;
 
 const current = new AsyncLocalStorage<Current | undefined>();

@@ -40,8 +40,8 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
 }
 
 /**
- * A slice takes its rows in the order of an index. A planner that knows little of a table, as that of the embedded
- * database does and any of one that has just grown, would rather collect all that are left and sort them, each time.
+ * A slice takes its rows in the order of an index. A planner that has no statistics of a table, as on the embedded
+ * database, or old ones of a table that has grown, would collect all that are left and sort them, for each slice.
  */
 const IN_ORDER = 'set local enable_bitmapscan = off';
 

@@ -81,8 +81,8 @@ export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.'
 const BEHIND_PROBE_SECONDS = 15;
 
 /**
- * SQL of when the delivery with an id is due that is postponed until `openUntil`. Spread, so that a page of them is not
- * due at once; by the id, which updates can do without a join.
+ * SQL of when the delivery with an id is due that is postponed until `openUntil`. Spread by the id: a page of them is
+ * not due at once, and an update needs no join for that.
  */
 export function postponedTo(openUntil: string, id: string): string {
   return `${openUntil} + (1 + abs(hashtext(${id}) % 1000) / 1000.0) * ${BEHIND_PROBE_SECONDS} * interval '1 second'`;
@@ -128,8 +128,8 @@ export async function postponeDeliveries(
 }
 
 /**
- * Names the columns of the index by receivers as rows. As equations they leave the planner the choice of that by due
- * times, in which each slice would go through all that others have due.
+ * Compares the columns of the index by receivers as one row. Equations would leave the planner the index by due times,
+ * too, in which each slice would go through all that is due.
  */
 function dueOf(tenant: string): string {
   return `(select id, due_at, leased_until, queued_at from delivery_queue

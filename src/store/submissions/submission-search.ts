@@ -27,7 +27,7 @@ export async function searchSubmissions(
   filter: SearchFilter,
   { cursor, limit }: PageRequest,
 ): Promise<Found> {
-  const { rows, searchedTo } = await search(db, formId, filter, { cursor, limit: limit + 1, columns });
+  const { rows, searchedTo } = await search(db, formId, filter, { cursor, limit: limit + 1, shown: columns });
   const page = pageOf(rows.map(toListed), limit);
   if (page.nextCursor !== null) return withinBytes(db, page);
   return { ...(await withinBytes(db, { ...page, nextCursor: searchedTo })), searchedTo };
@@ -39,21 +39,21 @@ export async function countFound(
   formId: string,
   filter: SearchFilter,
 ): Promise<number | undefined> {
-  const all = { limit: Number.POSITIVE_INFINITY, columns: 'id' };
+  const all = { limit: Number.POSITIVE_INFINITY, shown: 'id' };
   const { rows, searchedTo } = await search(db, formId, filter, all);
   return searchedTo === null ? rows.length : undefined;
 }
 
 /**
- * Finds up to `limit` submissions after `cursor`, newest first. No index has answers, so that it goes through the
- * form's submissions, in statements of some milliseconds and as many as one call may. `searchedTo` is the last id that
- * it has looked at; null if there are none behind it.
+ * Finds up to `limit` submissions after `cursor`, newest first, with the columns `shown`. No index has answers, so that
+ * it goes through the form's submissions, in statements of some milliseconds and as many as one call may. `searchedTo`
+ * is the last id that it has looked at; null if there are none behind it.
  */
 async function search(
   db: Queries,
   formId: string,
   { filters, ...filter }: SearchFilter,
-  { cursor = AFTER_ALL, limit, columns }: { cursor?: string | undefined; limit: number; columns: string },
+  { cursor = AFTER_ALL, limit, shown }: { cursor?: string | undefined; limit: number; shown: string },
 ): Promise<{ rows: Row[]; searchedTo: string | null }> {
   const { conditions, params } = conditionsOf(formId, filter);
   const range = `from submissions where ${conditions.join(' and ')} and id < $${params.length + 1}`;
@@ -67,7 +67,7 @@ async function search(
   for (let searched = 0; searched < MAX_ROWS && performance.now() < end; searched += STEP_ROWS) {
     const most = Math.min(limit - rows.length, STEP_ROWS);
     const found = await db.select(
-      `select ${columns}, fits from (
+      `select ${shown}, fits from (
          select *, case when ${IS_SMALL} then ${fits} end as fits ${range} order by id desc limit ${STEP_ROWS}
        ) as step where fits is distinct from false order by id desc limit ${next}`,
       [...params, at, ...further, most],
@@ -159,7 +159,7 @@ function conditionOf(filter: AnswerFilter, params: unknown[]): string {
   const value = `$${params.push(values[0])}::${sqlTypeOf(kind)}`;
   if (op !== 'contains' && kind !== 'text' && kind !== 'choice')
     return `${answer} ${comparisons[op]} ${kind === 'time' ? withSeconds(value) : value}`;
-  // To look for its bytes in all of the answers takes a fifth of the time of reading them as JSON.
+  // To look for the text's bytes in all of the answers takes a fifth of the time of reading them as JSON.
   const bytes = Buffer.from(JSON.stringify(values[0]).slice(1, -1)).toString('hex');
   const isThere = `position(decode($${params.push(bytes)}, 'hex') in json_send(answers)) > 0`;
   if (op !== 'contains') return `${isThere} and ${answer} = ${value}`;
