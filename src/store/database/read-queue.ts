@@ -1,18 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
  * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
- * While several use the service, the answers to lists, searches, exports and statistics come one in a turn of the event
- * loop. The work on the rows of each takes milliseconds, which would add up before anybody else's turn.
+ * While several use the service, the lists, searches, exports and statistics of a project run one after the other, with
+ * a rest after each as long as it took. With four at once, two cores had no time left for others' submissions, whose p99
+ * was three times as long (`npm run bench -- neighbours`).
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
-  let lastTurn = Promise.resolve();
+  /** Of each project that takes turns, the end of the rest after its last one. */
+  const lastTurns = new Map<string, Promise<void>>();
 
   function startNext(): void {
     for (const [name, reader] of readers) {
@@ -54,22 +56,40 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     startNext();
   }
 
+  async function runBounded<T>(name: string, isTimed: boolean, work: () => Promise<T>): Promise<T> {
+    await enter(name);
+    try {
+      // A read within a read would wait for itself.
+      return await current.run({ reader: undefined, holder: name, isTimed }, work);
+    } finally {
+      leave(name);
+    }
+  }
+
+  async function runInTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const { promise: end, resolve } = Promise.withResolvers<void>();
+    const before = lastTurns.get(name);
+    lastTurns.set(name, end);
+    if (before !== undefined) await endOrTimeout(before, LONGEST_WAIT_MS);
+    const begunAt = performance.now();
+    try {
+      return await work();
+    } finally {
+      const rest = sleep(Math.min(performance.now() - begunAt, LONGEST_REST_MS));
+      void rest.then(() => {
+        resolve();
+        if (lastTurns.get(name) === end) lastTurns.delete(name);
+      });
+    }
+  }
+
   return {
     async run(work) {
       const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
-      const takesTurns = readsMuch && performance.now() - readerChangedAt < SHARED_MS;
-      await enter(name);
-      try {
-        // A read within a read would wait for itself.
-        return await current.run({ reader: undefined, holder: name, isTimed: readsMuch }, work);
-      } finally {
-        leave(name);
-        if (takesTurns) {
-          lastTurn = lastTurn.then(() => yieldToEventLoop());
-          await lastTurn;
-        }
-      }
+      const read = () => runBounded(name, readsMuch, work);
+      const takesTurns = readsMuch && holderOf(name) === 'projects' && isShared();
+      return takesTurns ? runInTurn(name, read) : read();
     },
   };
 }
@@ -103,7 +123,21 @@ export function forEverybody<T>(work: () => T): T {
 /** For whom the current work uses the database; undefined: for the service itself, or for many at once. */
 export function currentHolder(): Holder | undefined {
   const { reader, holder = reader } = current.getStore() ?? {};
-  return holder === undefined || holder === 'strangers' || holder === 'owners' ? holder : 'projects';
+  return holder === undefined ? undefined : holderOf(holder);
+}
+
+function holderOf(reader: string): Holder {
+  return reader === 'strangers' || reader === 'owners' ? reader : 'projects';
+}
+
+async function endOrTimeout(work: Promise<void>, ms: number): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([work, sleep(ms, undefined, { signal: timer.signal })]);
+  timer.abort();
+}
+
+function isShared(): boolean {
+  return performance.now() - readerChangedAt < SHARED_MS;
 }
 
 /** Whose request came last, and when one of another than the one before did. */
@@ -112,6 +146,12 @@ let readerChangedAt = Number.NEGATIVE_INFINITY;
 
 /** For how long after that the service counts as used by several. */
 const SHARED_MS = 1_000;
+
+/** After a read that took long. */
+const LONGEST_REST_MS = 100;
+
+/** Then a read begins before its turn: those before it take long, perhaps not for want of time of the processor. */
+const LONGEST_WAIT_MS = 1_000;
 
 const current = new AsyncLocalStorage<Current | undefined>();
 

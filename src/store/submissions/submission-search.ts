@@ -195,9 +195,9 @@ const AFTER_ALL = 'sub_~';
 const STEP_ROWS = 2_500;
 const WALK_ROWS = 10_000;
 
-/** What one call goes through at most, and about how long it may take. */
+/** What one call goes through at most, and about how long it may take, its rests between statements included. */
 const MAX_ROWS = 100_000;
-const MAX_MS = 1_000;
+const MAX_MS = 2_000;
 
 type SearchFilter = SubmissionFilter & { filters: readonly AnswerFilter[] };
 

@@ -1,6 +1,7 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { newSessionId } from '../../../src/domain/ids.ts';
+import type { Database } from '../../../src/store/database/database.ts';
 import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { startService, type TestService } from '../../support/server.ts';
@@ -12,6 +13,21 @@ const as = <T>(reader: string, work: () => Promise<T>, readsMuch = false): Promi
     setReader(reader, readsMuch);
     return work();
   });
+
+/** Lists of one project that take some milliseconds each, in the order in which they began. */
+async function listsAtOnce(database: Pick<Database, 'read'>, count: number): Promise<TimedRead[]> {
+  const reads: TimedRead[] = [];
+  const list = () =>
+    database.read(async () => {
+      const begunAt = performance.now();
+      await sleep(20);
+      reads.push({ begunAt, endedAt: performance.now() });
+    });
+  await Promise.all(Array.from({ length: count }, () => as('prj_a', list, true)));
+  return reads.toSorted((one, other) => one.begunAt - other.begunAt);
+}
+
+type TimedRead = { begunAt: number; endedAt: number };
 
 describe.each(engines)('reads on %s', (engine) => {
   it('of strangers leave room for writes and for others', async () => {
@@ -56,24 +72,18 @@ describe.each(engines)('reads on %s', (engine) => {
     expect(begun.lastIndexOf('prj_a')).toBeLessThan(80);
   });
 
-  it('that read much are answered in turns of their own, where others use the service too', async () => {
+  it('of a project that read much come one by one, with rests, where others use the service too', async () => {
     await using database = await openTestDatabase(engine);
-    let turn = 0;
-    const count = () => {
-      turn += 1;
-      counting = setImmediate(count);
-    };
-    let counting = setImmediate(count);
     await as('strangers', () => database.select('select 1'));
 
-    const turns = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        as('prj_a', async () => database.read(() => Promise.resolve()).then(() => turn), true),
-      ),
-    );
-    clearImmediate(counting);
+    const reads = await listsAtOnce(database, 4);
 
-    expect(new Set(turns).size).toBe(20);
+    for (const [index, { begunAt }] of reads.entries()) {
+      const before = reads[index - 1];
+      if (before === undefined) continue;
+      // Timers count whole milliseconds, and may be one early.
+      expect(begunAt - before.endedAt).toBeGreaterThan((before.endedAt - before.begunAt) / 2);
+    }
   });
 
   it('may read within a read', async () => {
@@ -119,6 +129,20 @@ describe('strangers whose reads hang', () => {
     expect([ready.status, submitted.status, listed.status]).toEqual([200, 201, 200]);
     await lock;
     expect(new Set((await Promise.all(hanging)).map(({ status }) => status))).toEqual(new Set([404]));
+  });
+});
+
+describe('lists of one project', () => {
+  it('run together where nobody else uses the service', async () => {
+    await using database = await openTestDatabase('postgres');
+    await as('strangers', () => database.select('select 1'));
+    await as('prj_a', () => database.select('select 1'));
+    const sharedUntil = performance.now() + 1_000;
+    await until(() => performance.now() > sharedUntil);
+
+    const [first, second] = await listsAtOnce(database, 2);
+
+    expect(second?.begunAt).toBeLessThan(first?.endedAt ?? 0);
   });
 });
 
