@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os';
 import { submissionRequest } from './form.ts';
 import { arrive } from './load.ts';
 import { serve } from './serve.ts';
@@ -7,8 +8,11 @@ import { apiKey } from './service.ts';
  * What a big project does all at once: it searches and lists its submissions, exports them, erases a value that none
  * of them has, sends its failed deliveries again, and takes submissions. Asked anything, it ends and answers how often
  * each was done, and how often it failed.
+ *
+ * It stands for clients on other machines, so that the service and its database have this one first.
  */
 serve(async ({ port, formId, webhookId, perSecond }: BigProject) => {
+  setPriority(constants.priority.PRIORITY_LOW);
   let stopped = false;
   const done: Record<string, number> = { failed: 0 };
   const form = `/v1/forms/${formId}/submissions`;
