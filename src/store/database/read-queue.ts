@@ -136,7 +136,8 @@ async function endOrTimeout(work: Promise<void>, ms: number): Promise<void> {
   timer.abort();
 }
 
-function isShared(): boolean {
+/** Whether several use the service now: projects, owners, or callers without a key. */
+export function isShared(): boolean {
   return performance.now() - readerChangedAt < SHARED_MS;
 }
 

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
 import { createSlices } from '../../../src/store/database/slices.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -29,6 +31,23 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     await Promise.all([work('a'), work('b')]);
 
     expect(order).toEqual(['a1', 'b1', 'a1', 'b1', 'a1', 'b1']);
+  });
+
+  it('rest as long as they took while several use the service', async () => {
+    for (const reader of ['strangers', 'prj_a']) forReader(() => setReader(reader));
+    const slice = createSlices(database, 1_000);
+    const timed = () =>
+      slice(async () => {
+        const begunAt = performance.now();
+        await sleep(20);
+        return { begunAt, endedAt: performance.now() };
+      });
+
+    const first = await timed();
+    const second = await timed();
+
+    // Timers count whole milliseconds, and may be one early.
+    expect(second.begunAt - first.endedAt).toBeGreaterThan((first.endedAt - first.begunAt) / 2);
   });
 
   it('go through fewer rows where rows take long, and through more where they do not', async () => {
