@@ -75,8 +75,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     try {
       return await work();
     } finally {
-      const rest = sleep(Math.min(performance.now() - begunAt, LONGEST_REST_MS));
-      void rest.then(() => {
+      void restAfter(performance.now() - begunAt).then(() => {
         resolve();
         if (lastTurns.get(name) === end) lastTurns.delete(name);
       });
@@ -148,10 +147,14 @@ let readerChangedAt = Number.NEGATIVE_INFINITY;
 /** For how long after that the service counts as used by several. */
 const SHARED_MS = 1_000;
 
-/** After a read that took long. */
+/** Leaves as much time to everybody else as some work took, but not much after work that was held up. */
+export async function restAfter(tookMs: number): Promise<void> {
+  await sleep(Math.min(tookMs, LONGEST_REST_MS));
+}
+
 const LONGEST_REST_MS = 100;
 
-/** Then a read begins before its turn: those before it take long, perhaps not for want of time of the processor. */
+/** After this a read begins out of turn: where each takes seconds, the readers of a project would wait in a row. */
 const LONGEST_WAIT_MS = 1_000;
 
 const current = new AsyncLocalStorage<Current | undefined>();

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from './engine.ts';
 import type { Transaction, Transactions } from './queries.ts';
-import { isShared } from './read-queue.ts';
+import { isShared, restAfter } from './read-queue.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
@@ -27,7 +26,7 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     } finally {
       const fitting = Math.min((rows * SLICE_MS) / tookMs, 2 * rows);
       rows = Math.max(1, Math.min(mostRows, Math.max(LEAST_ROWS, Math.round(fitting))));
-      if (database.engine === 'pglite' || isShared()) await sleep(Math.min(tookMs, LONGEST_REST_MS));
+      if (database.engine === 'pglite' || isShared()) await restAfter(tookMs);
     }
   }
 
@@ -55,9 +54,6 @@ const lastSlices = new WeakMap<object, Promise<unknown>>();
  * others' commits wait: their p99 was twice as long with 50 ms.
  */
 const SLICE_MS = 10;
-
-/** On a machine that was held up for a moment. */
-const LONGEST_REST_MS = 100;
 
 /** Until it is known how long they take. */
 const FIRST_ROWS = 100;
