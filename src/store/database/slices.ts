@@ -1,4 +1,3 @@
-import type { Engine } from './engine.ts';
 import type { Transaction, Transactions } from './queries.ts';
 import { isShared, restAfter } from './read-queue.ts';
 
@@ -65,4 +64,4 @@ const LEAST_ROWS = 50;
 export type Slices = <T>(work: (tx: Transaction, rows: number) => Promise<T>) => Promise<T>;
 
 /** What slices need of the database. */
-export type SlicedDatabase = Transactions & { engine: Engine['engine'] };
+export type SlicedDatabase = Transactions & { engine: 'pglite' | 'postgres' };
