@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
  * While several use the service, the lists, searches, exports and statistics of a project run one after the other, with
- * a rest after each as long as it took. With four at once, two cores had no time left for others' submissions, whose p99
- * was three times as long (`npm run bench -- neighbours`).
+ * a rest after each as long as it took. Four at once kept two cores busy, and the p99 of others' submissions was three
+ * times as long (`npm run bench -- neighbours`).
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
