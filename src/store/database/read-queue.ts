@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 
 /**
  * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
  * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
- * While several use the service, the lists, searches, exports and statistics of a project run one after the other, with
+ * While others use the service, the lists, searches, exports and statistics of a project run one after the other, with
  * a rest after each as long as it took. Four at once kept two cores busy, and the p99 of others' submissions was three
  * times as long (`npm run bench -- neighbours`).
  */
@@ -75,11 +75,17 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     try {
       return await work();
     } finally {
-      void restAfter(performance.now() - begunAt).then(() => {
+      void rest(begunAt).then(() => {
         resolve();
         if (lastTurns.get(name) === end) lastTurns.delete(name);
       });
     }
+  }
+
+  /** The rest after a turn: what is made of its answer at once, such as the lines of a file, counts as its time. */
+  async function rest(begunAt: number): Promise<void> {
+    await yieldToEventLoop();
+    await restAfter(performance.now() - begunAt);
   }
 
   return {
@@ -87,7 +93,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
       const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
       const read = () => runBounded(name, readsMuch, work);
-      const takesTurns = readsMuch && holderOf(name) === 'projects' && isShared();
+      const takesTurns = readsMuch && holderOf(name) === 'projects' && isUsedByOthers();
       return takesTurns ? runInTurn(name, read) : read();
     },
   };
@@ -103,8 +109,8 @@ export function setReader(reader: string, readsMuch = false): void {
   const request = current.getStore();
   if (request === undefined) return;
   request.reader = reader;
-  if (reader !== lastReader) readerChangedAt = performance.now();
-  lastReader = reader;
+  if (reader !== lastUse.reader) useBefore = lastUse;
+  lastUse = { reader, at: performance.now() };
   // A page makes several calls at once.
   request.readsMuch ||= readsMuch;
 }
@@ -135,17 +141,21 @@ async function endOrTimeout(work: Promise<void>, ms: number): Promise<void> {
   timer.abort();
 }
 
-/** Whether several use the service now: projects, owners, or callers without a key. */
-export function isShared(): boolean {
-  return performance.now() - readerChangedAt < SHARED_MS;
+/** Whether another than the caller of the current work uses the service now. */
+export function isUsedByOthers(): boolean {
+  const { reader, holder = reader } = current.getStore() ?? {};
+  const { at } = lastUse.reader === holder ? useBefore : lastUse;
+  return performance.now() - at < USED_MS;
 }
 
-/** Whose request came last, and when one of another than the one before did. */
-let lastReader = '';
-let readerChangedAt = Number.NEGATIVE_INFINITY;
+/** Whose request came last, and the last one before it that was another's. */
+let lastUse: Use = { reader: '', at: Number.NEGATIVE_INFINITY };
+let useBefore = lastUse;
 
-/** For how long after that the service counts as used by several. */
-const SHARED_MS = 1_000;
+type Use = { reader: string; at: number };
+
+/** For how long after a request its reader counts as using the service. */
+const USED_MS = 1_000;
 
 /** Leaves as much time to everybody else as some work took, but not much after work that was held up. */
 export async function restAfter(tookMs: number): Promise<void> {

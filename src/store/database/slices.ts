@@ -1,10 +1,10 @@
 import type { Transaction, Transactions } from './queries.ts';
-import { isShared, restAfter } from './read-queue.ts';
+import { isUsedByOthers, restAfter } from './read-queue.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
  * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
- * all such work takes turns. While several use the service a rest of the same length follows, for everybody else; always
+ * all such work takes turns. While others use the service a rest of the same length follows, for everybody else; always
  * on the embedded database, which does one thing after the other.
  */
 export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
@@ -25,7 +25,7 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     } finally {
       const fitting = Math.min((rows * SLICE_MS) / tookMs, 2 * rows);
       rows = Math.max(1, Math.min(mostRows, Math.max(LEAST_ROWS, Math.round(fitting))));
-      if (database.engine === 'pglite' || isShared()) await restAfter(tookMs);
+      if (database.engine === 'pglite' || isUsedByOthers()) await restAfter(tookMs);
     }
   }
 

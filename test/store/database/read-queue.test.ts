@@ -14,16 +14,16 @@ const as = <T>(reader: string, work: () => Promise<T>, readsMuch = false): Promi
     return work();
   });
 
-/** Lists of one project that take some milliseconds each, in the order in which they began. */
-async function listsAtOnce(database: Pick<Database, 'read'>, count: number): Promise<TimedRead[]> {
+/** Reads of the current request that take some milliseconds each, in the order in which they began. */
+async function readsAtOnce(database: Pick<Database, 'read'>, count: number): Promise<TimedRead[]> {
   const reads: TimedRead[] = [];
-  const list = () =>
+  const read = () =>
     database.read(async () => {
       const begunAt = performance.now();
       await sleep(20);
       reads.push({ begunAt, endedAt: performance.now() });
     });
-  await Promise.all(Array.from({ length: count }, () => as('prj_a', list, true)));
+  await Promise.all(Array.from({ length: count }, read));
   return reads.toSorted((one, other) => one.begunAt - other.begunAt);
 }
 
@@ -76,7 +76,7 @@ describe.each(engines)('reads on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     await as('strangers', () => database.select('select 1'));
 
-    const reads = await listsAtOnce(database, 4);
+    const reads = await as('prj_a', () => readsAtOnce(database, 4), true);
 
     for (const [index, { begunAt }] of reads.entries()) {
       const before = reads[index - 1];
@@ -84,6 +84,24 @@ describe.each(engines)('reads on %s', (engine) => {
       // Timers count whole milliseconds, and may be one early.
       expect(begunAt - before.endedAt).toBeGreaterThan((before.endedAt - before.begunAt) / 2);
     }
+  });
+
+  it('of a project take turns for as long as others send requests, though it sends none itself', async () => {
+    await using database = await openTestDatabase(engine);
+
+    const reads = await as(
+      'prj_a',
+      async () => {
+        await as('strangers', () => database.select('select 1'));
+        const secondAfter = performance.now() + 1_000;
+        await until(() => performance.now() > secondAfter);
+        await as('strangers', () => database.select('select 1'));
+        return readsAtOnce(database, 2);
+      },
+      true,
+    );
+
+    expect(reads[1]?.begunAt).toBeGreaterThan(reads[0]?.endedAt ?? Number.NaN);
   });
 
   it('may read within a read', async () => {
@@ -140,7 +158,7 @@ describe('lists of one project', () => {
     const sharedUntil = performance.now() + 1_000;
     await until(() => performance.now() > sharedUntil);
 
-    const [first, second] = await listsAtOnce(database, 2);
+    const [first, second] = await as('prj_a', () => readsAtOnce(database, 2), true);
 
     expect(second?.begunAt).toBeLessThan(first?.endedAt ?? 0);
   });

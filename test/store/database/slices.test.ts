@@ -33,8 +33,8 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     expect(order).toEqual(['a1', 'b1', 'a1', 'b1', 'a1', 'b1']);
   });
 
-  it('rest as long as they took while several use the service', async () => {
-    for (const reader of ['strangers', 'prj_a']) forReader(() => setReader(reader));
+  it('rest as long as they took while others use the service', async () => {
+    forReader(() => setReader('strangers'));
     const slice = createSlices(database, 1_000);
     const timed = () =>
       slice(async () => {
