@@ -66,6 +66,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     onDeliveries: worker.wake,
     onSessions: sweeps.expireSessions,
     onRemovals: sweeps.removeFiles,
+    onResumable: health.resume,
   });
   const notify = () => {
     fanOutWorker.wake();

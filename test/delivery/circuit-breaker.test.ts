@@ -57,15 +57,60 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
         error: 'Waits: the last attempts of its webhook failed.',
         attempts: 0,
       });
-      expect(row.dueAt).toBeGreaterThan(opened.getTime() + 10_000);
-      expect(row.dueAt).toBeLessThan(opened.getTime() + 35_000);
+      expect(row.dueAt).toBeGreaterThan(opened.getTime() + 295_000);
+      expect(row.dueAt).toBeLessThan(opened.getTime() + 605_000);
     }
     expect(receiver.received.length).toBe(5 + 7);
     expect(waiting.map(({ postponed }) => postponed)).toEqual([false, false, false, false]);
-    expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({
-      openUntil: null,
-      failuresInRow: 0,
+    const closed = await until(async () => {
+      const found = await findWebhook(database, form.projectId, webhook.id);
+      return found?.openUntil === null ? found : undefined;
     });
+    expect(closed.failuresInRow).toBe(0);
+  });
+
+  it('has been closed by a process that died: another one makes due what waits', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, deliveredByWebhook);
+    const openUntil = new Date(Date.now() + 5_000);
+    const webhook = await givenWebhook(database, form, {
+      url: receiver.url,
+      failingSince: new Date(Date.now() - 60_000),
+      failuresInRow: 7,
+      openUntil,
+    });
+    const schedule = [0, 600, 600];
+    const dead = { capacity: () => ({ ...NO_CAPACITY, ...timesOf(schedule) }) };
+    await givenSubmissions(database, form, answers(3), dead);
+    const waiting = await listQueue(database);
+    await database.execute(
+      `update webhooks set open_until = now() - interval '1 second', failing_since = null, failures_in_row = 0`,
+    );
+
+    await using _ = startDelivery(database, { settings: { schedule } });
+    await receiver.expectRequests(3);
+    const closed = await until(
+      async () => (await findWebhook(database, form.projectId, webhook.id))?.openUntil === null,
+    );
+
+    expect(waiting.map(({ postponed }) => postponed)).toEqual([true, true, true]);
+    expect(closed).toBe(true);
+  });
+
+  it('holds back nothing beyond the end of its retry schedule', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database, deliveredByWebhook);
+    const openUntil = new Date(Date.now() + 5_000);
+    await givenWebhook(database, form, { openUntil, failuresInRow: 7, failingSince: new Date() });
+    const process = { capacity: () => ({ ...NO_CAPACITY, ...timesOf([0, 50]) }) };
+
+    await givenSubmissions(database, form, answers(1), process);
+    const [row] = await listQueue(database);
+
+    expect(row?.postponed).toBe(true);
+    expect(row?.dueAt).toBeGreaterThan(openUntil.getTime() + 15_000);
+    expect(row?.dueAt).toBeLessThan(openUntil.getTime() + 60_000);
   });
 
   it('is in the log when it opens and when it closes, with the host, the error and since when', async () => {
@@ -147,9 +192,12 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     expect(logged).toMatchObject({ delivery: { status: 'failed', attemptCount: 1, responseStatus: 500 } });
   });
 
-  it('is closed by a replay, which is attempted at once', async () => {
+  it('is closed by a replay, which is attempted at once, and what waits follows when that works', async () => {
     await using database = await openTestDatabase(engine);
-    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    let works = false;
+    await using receiver = await startReceiver(
+      (_, response) => void response.writeHead(works ? 204 : 500).end(),
+    );
     const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, answers(1));
@@ -159,13 +207,17 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
       `update webhooks set failures_in_row = 9, open_until = now() + interval '5 minutes'`,
     );
 
+    works = true;
+    const waiting = { capacity: () => ({ ...NO_CAPACITY, ...timesOf([0, 600]) }) };
+    await givenSubmissions(database, form, answers(2), waiting);
     const { count } = await replayFailedDeliveries(database, { webhookId: webhook.id });
     const closed = await findWebhook(database, form.projectId, webhook.id);
     delivery.notify();
-    await receiver.expectRequests(2);
+    await receiver.expectRequests(4);
 
     expect(count).toBe(1);
-    expect(closed).toMatchObject({ failuresInRow: 0, openUntil: null });
+    expect(closed?.failuresInRow).toBe(0);
+    expect(closed?.openUntil?.getTime()).toBeLessThan(Date.now());
   });
 });
 

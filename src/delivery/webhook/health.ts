@@ -4,7 +4,11 @@ import { newId } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
-import { postponeDeliveries, resumeDeliveries } from '../../store/deliveries/pending-deliveries.ts';
+import {
+  findResumable,
+  postponeDeliveries,
+  resumeDeliveries,
+} from '../../store/deliveries/pending-deliveries.ts';
 import { listOwners } from '../../store/owners/owners.ts';
 import {
   listFailingWebhooks,
@@ -21,7 +25,7 @@ import { createWorkerLoop } from '../worker/worker-loop.ts';
  * so that all processes and the deliveries stored meanwhile follow.
  *
  * - The deliveries of a failing webhook wait together: those that are due before its receiver is tried again are
- *   postponed, and made due when it answers.
+ *   postponed, and made due when it answers. A process that dies while it does that leaves it to the next poll.
  * - A webhook whose receiver is gone, or has failed for too long, is turned off. A process that dies before leaves that
  *   to the next failure.
  *
@@ -31,16 +35,24 @@ export function createWebhookHealth(options: HealthOptions, onDue: () => void): 
   const { database, settings, metrics } = options;
   const totalSeconds = longestTotal(settings.schedule);
   const breaker = createFollower<BreakerChange>('circuit breaker', options, async (webhookId, change) => {
-    if (change.change === 'closed') {
-      await resumeDeliveries(database, webhookId);
-      onDue();
-    } else {
+    if (change.change === 'opened') {
       const { tenant, openUntil } = change;
       await postponeDeliveries(database, { webhookId, tenant, openUntil, totalSeconds });
       if (change.isAgain) return;
     }
     await report(options, webhookId, change);
   });
+  const resumption = createWorkerLoop(
+    'resumption',
+    async () => {
+      const webhookId = await findResumable(database);
+      if (webhookId === null) return false;
+      await resumeDeliveries(database, webhookId);
+      onDue();
+      return true;
+    },
+    options,
+  );
   const turnOffs = createFollower<TurnOffCause>('turn off', options, (id, cause) =>
     turnOff(options, id, cause),
   );
@@ -51,12 +63,14 @@ export function createWebhookHealth(options: HealthOptions, onDue: () => void): 
         else {
           metrics?.onBreaker(change.change);
           breaker.add(change.id, change);
+          if (change.change === 'closed') resumption.wake();
         }
       }
     },
+    resume: resumption.wake,
     onGone: (webhookId) => turnOffs.add(webhookId, 'gone'),
     async stop() {
-      await Promise.all([breaker.stop(), turnOffs.stop()]);
+      await Promise.all([breaker.stop(), resumption.stop(), turnOffs.stop()]);
     },
   };
 }
@@ -184,6 +198,8 @@ async function mailOwners({ now }: HealthOptions, tx: Transaction, webhook: Turn
 export type WebhookHealth = {
   /** Sees to webhooks about which results have changed what is known. */
   onChanges(changes: HealthChange[]): void;
+  /** Makes due what waits for webhooks that work again. */
+  resume(): void;
   /** The receiver has answered that it wants no more. */
   onGone(webhookId: string): void;
   /** Waits for what is under way. */

@@ -10,7 +10,7 @@ import { createWorkerLoop } from './worker-loop.ts';
  * costs one cheap query a second.
  */
 export function createPoller(options: PollerOptions): Poller {
-  const { database, now, onEvents, onDeliveries, onSessions, onRemovals } = options;
+  const { database, now, onEvents, onDeliveries, onSessions, onRemovals, onResumable } = options;
   const events = createWatermark(now);
   const deliveries = createWatermark(now);
   const leases = createWatermark(now);
@@ -34,6 +34,7 @@ export function createPoller(options: PollerOptions): Poller {
       deliveries.advance((found.dueAt ?? found.at).getTime());
       if (found.sessions) onSessions();
       if (found.removals) onRemovals();
+      if (found.resumable) onResumable();
       return found.abandoned;
     },
     options,
@@ -82,4 +83,6 @@ export type PollerOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log' | '
   onSessions: () => void;
   /** Something is still to be removed of what is gone. */
   onRemovals: () => void;
+  /** What was postponed for a webhook is to be made due. */
+  onResumable: () => void;
 };

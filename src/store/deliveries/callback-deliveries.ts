@@ -7,7 +7,7 @@ import type { Transaction } from '../database/queries.ts';
 import type { Session } from '../sessions/session-table.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';
 import { capacityIn } from './delivery-queue-table.ts';
-import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
+import { END_OF_NEW, POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 import { insertAnnouncedEvents, NO_CAPACITY, queueingInput, timesOf } from './webhook-deliveries.ts';
 
 /**
@@ -89,10 +89,10 @@ export const callingBack = `called as (
     attempt_count, step, due_at, created_at, queued_at, error, postponed)
   select 'dlv_' || substr(event_id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id,
     event_id, receiver, project_id, 'webhook', 'session.ended', receiver, url, 0, 0,
-    ${toMillisecond(`case when waits then ${postponedTo('open_until', 'event_id')} else now() + "delaySeconds" * interval '1 second' end`)},
+    ${toMillisecond(`case when waits then ${postponedTo('open_until', 'event_id', END_OF_NEW)} else now() + "delaySeconds" * interval '1 second' end`)},
     created_at, now(), case when waits then '${POSTPONED_ERROR}' end, waits
   from (
-    select e.*, w.open_until, p."delaySeconds",
+    select e.*, w.open_until, p."delaySeconds", p."totalSeconds",
       coalesce(w.open_until between now() and now() + p."totalSeconds" * interval '1 second', false) as waits
     from (select *, ${receiver} as receiver, callback->>'url' as url from ended) e cross join capacity p
       left join webhooks w on w.id = e.receiver

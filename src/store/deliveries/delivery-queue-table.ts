@@ -91,6 +91,9 @@ export function pendingWhere(condition: string, columns = 'id'): string {
 /** SQL: pending and not leased. */
 export const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
 
+/** SQL, of webhooks that work again: what their circuit breakers have put off is still to be made due. */
+export const isResumable = 'open_until is not null and failing_since is null';
+
 /** SQL of the tenant that a delivery belongs to, which its column `share` names. */
 export function tenantOf(projectId: string, keyless: string): string {
   return `${projectId} || case when ${keyless} then ' keyless' else '' end`;
@@ -136,7 +139,7 @@ export type FreeCapacity = {
 
 /**
  * Reads whether there is work: events to fan out, due deliveries, deliveries of a process that died, expired
- * sessions to announce, files to remove. One cheap statement, which an idle service runs each second.
+ * sessions to announce, files to remove, webhooks that work again. One cheap statement, which an idle service runs each second.
  *
  * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
  * `since`. `at` is the database's clock.
@@ -153,7 +156,8 @@ export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWor
          select from sessions
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()
        ) as sessions,
-       exists (select from removals where due_at <= now()) as removals`,
+       exists (select from removals where due_at <= now()) as removals,
+       exists (select from webhooks where ${isResumable}) as resumable`,
     [since.event, since.due.toISOString(), since.lease.toISOString()],
   );
   return {
@@ -163,6 +167,7 @@ export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWor
     abandoned: row?.abandoned === true,
     sessions: row?.sessions === true,
     removals: row?.removals === true,
+    resumable: row?.resumable === true,
   };
 }
 
@@ -216,6 +221,7 @@ type DueWork = {
   abandoned: boolean;
   sessions: boolean;
   removals: boolean;
+  resumable: boolean;
 };
 
 type WorkSince = { event: string; due: Date; lease: Date };

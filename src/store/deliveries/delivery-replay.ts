@@ -4,6 +4,7 @@ import type { Queries } from '../database/queries.ts';
 import { createSlices, type SlicedDatabase } from '../database/slices.ts';
 import { EventEntity, type NewEvent } from '../events.ts';
 import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
+import { closedAt } from './delivery-results.ts';
 
 /**
  * Takes a finished delivery to a webhook, or email of a submission, back into the queue, due at once and at the
@@ -103,7 +104,7 @@ function replayOf(ids: string): string {
       from taken where attempt_id is not null
     ),
     closed as (
-      update webhooks set failures_in_row = 0, open_until = null
+      update webhooks set failures_in_row = 0, open_until = ${closedAt('open_until')}
       where id in (select webhook_id from taken) and failures_in_row > 0
     )
     insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,

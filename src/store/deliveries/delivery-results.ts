@@ -46,6 +46,14 @@ const opensUntil = toMillisecond(
 );
 
 /**
+ * SQL of what becomes of the time when a receiver is tried again if the circuit breaker closes: it is over. It is
+ * cleared when what was postponed is due.
+ */
+export function closedAt(openUntil: string): string {
+  return `case when ${openUntil} > now() then ${toMillisecond('now()')} else ${openUntil} end`;
+}
+
+/**
  * People are told once that a webhook fails, when its circuit breaker opens, and once that it works again; at most
  * once an hour that it fails. Rows that stand for origins of callbacks are nobody's.
  */
@@ -93,7 +101,7 @@ logged as (
     and not (f.attempt_count = 0 and f.result_error is not distinct from '${notSent.ended}')
 ),
 untried as materialized (
-  select r.id, ${postponedTo('w.open_until', 'r.id')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
+  select r.id, ${postponedTo('w.open_until', 'r.id', 'q.queued_at')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
   where r.status = 'pending' and not r.tried and w.open_until > now()
 ),
 postponed as (
@@ -144,7 +152,7 @@ changed as (
     failures_before_success = w.failures_before_success
       + case when h.works or w.last_success_at is not null then 0 else h.tries end,
     failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
-    open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end,
+    open_until = case when h.opens then ${opensUntil} when h.works then ${closedAt('w.open_until')} else w.open_until end,
     announced_failing = case when ${turnsBad} then true when ${turnsGood} then false else w.announced_failing end,
     announced_by = case when ${turnsBad} or ${turnsGood} then h.event_id else w.announced_by end
   from health h
@@ -161,7 +169,7 @@ changed as (
     w.active and w.keyless and w.last_success_at is null
       and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
     case when h.opens then w.open_until end as opened_until,
-    h.works and h.was_open_until is not null as closed, h.was_open_until is not null as opens_again, h.failed_since,
+    h.works and h.was_open_until is not null and h.failed_since is not null as closed, h.was_open_until is not null as opens_again, h.failed_since,
     w.project_id, w.form_id, w.url, w.announced_failing, h.event_id, w.announced_by = h.event_id as is_announced
 ),
 announced as (

@@ -1,9 +1,9 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
-import { toMillisecond } from '../database/columns.ts';
+import { textOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { createSlices, type SlicedDatabase } from '../database/slices.ts';
-import { pendingWhere, tenantOf } from './delivery-queue-table.ts';
+import { isResumable, pendingWhere, tenantOf } from './delivery-queue-table.ts';
 
 /** Deletes the pending deliveries of a webhook. */
 export async function dropPendingDeliveries(db: Queries, webhookId: string): Promise<void> {
@@ -77,16 +77,25 @@ async function removeFinished(db: Queries, selection: string, params: unknown[])
 /** What a postponed delivery shows as its error. */
 export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
 
-/** How far postponed deliveries lie behind the one that tries the receiver, in seconds: longer than an attempt. */
-const BEHIND_PROBE_SECONDS = 15;
+/**
+ * How far postponed deliveries lie behind the one that tries the receiver, in seconds: at least longer than an attempt.
+ * The farther, the more rarely each is moved while the receiver fails. They are made due when it works.
+ */
+const LEAST_BEHIND_SECONDS = 15;
+const BEHIND_SECONDS = 300;
 
 /**
- * SQL of when the delivery with an id is due that is postponed until `openUntil`. Spread by the id: a page of them is
- * not due at once, and an update needs no join for that.
+ * SQL of when the delivery with an id is due that is postponed until `openUntil` and has its last attempt at `end`, or
+ * soon after. Spread by the id: a page of them is not due at once, and an update needs no join for that.
  */
-export function postponedTo(openUntil: string, id: string): string {
-  return `${openUntil} + (1 + abs(hashtext(${id}) % 1000) / 1000.0) * ${BEHIND_PROBE_SECONDS} * interval '1 second'`;
+export function postponedTo(openUntil: string, id: string, end: string): string {
+  const behind = (seconds: number) =>
+    `${openUntil} + (1 + abs(hashtext(${id}) % 1000) / 1000.0) * ${seconds} * interval '1 second'`;
+  return `least(${behind(BEHIND_SECONDS)}, greatest(${behind(LEAST_BEHIND_SECONDS)}, ${end}))`;
 }
+
+/** SQL of the end of the retry schedule of what is queued now. */
+export const END_OF_NEW = `now() + "totalSeconds" * interval '1 second'`;
 
 /**
  * Postpones what is due to a webhook before its circuit breaker tries it again at `openUntil`: the first
@@ -109,7 +118,7 @@ export async function postponeDeliveries(
        moved as (
          update delivery_queue set postponed = true, error = $7,
            due_at = case when $8 = '' and id = (select id from seen where movable order by due_at, id limit 1)
-             then $4 else ${postponedTo('$4::timestamptz', 'id')} end
+             then $4 else ${postponedTo('$4::timestamptz', 'id', `queued_at + $5 * interval '1 second'`)} end
          where id = any(array(select id from seen where movable))
            and (leased_until is null or leased_until <= now())
        )
@@ -138,8 +147,14 @@ function dueOf(tenant: string): string {
     order by share, receiver, due_at, id limit $6)`;
 }
 
-/** Makes what was postponed for a webhook due, in slices. */
-export async function resumeDeliveries(database: SlicedDatabase, webhookId: string): Promise<void> {
+/** A webhook that works again and whose postponed deliveries are still to be made due; null if there is none. */
+export async function findResumable(db: Queries): Promise<string | null> {
+  const [row] = await db.select(`select id from webhooks where ${isResumable} limit 1`);
+  return textOrNull(row?.id);
+}
+
+/** Makes what was postponed for such a webhook due, in slices. */
+export async function resumeDeliveries(database: SlicedDatabase & Queries, webhookId: string): Promise<void> {
   const slice = createSlices(database, GROUP);
   const resume = async (tx: Queries, limit: number, after: string) => {
     const rows = await tx.execute(
@@ -156,9 +171,12 @@ export async function resumeDeliveries(database: SlicedDatabase, webhookId: stri
   };
   for (let after = ''; ; ) {
     const { isLast, ids } = await slice((tx, rows) => resume(tx, rows, after));
-    if (isLast) return;
+    if (isLast) break;
     after = ids.toSorted().at(-1) ?? after;
   }
+  await database.execute(`update webhooks set open_until = null where id = $1 and ${isResumable}`, [
+    webhookId,
+  ]);
 }
 
 /** Of one slice: some milliseconds of row locks. */

@@ -5,7 +5,7 @@ import { toMillisecond } from '../database/columns.ts';
 import type { Transaction } from '../database/queries.ts';
 import { insertEvents, type NewEvent } from '../events.ts';
 import { capacityIn, type FreeCapacity, LEASE_SECONDS, tenantOf } from './delivery-queue-table.ts';
-import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
+import { END_OF_NEW, POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
 /**
  * Stores events of one type, which cause no emails, and queues their deliveries to the webhooks that listen:
@@ -71,7 +71,7 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
         or row_number() over (partition by owed.share, r.receiver is null order by owed.receiver_place)
           <= coalesce(s.unknown, p."perTenantUnknown"))
       and row_number() over (order by owed.receiver_place) <= p."total" as fits,
-    p."delaySeconds"
+    p."delaySeconds", p."totalSeconds"
   from owed cross join capacity p
     left join free_receivers r on r.tenant = owed.share and r.receiver = owed.webhook_id
     left join free_tenants s on s.tenant = owed.share
@@ -80,7 +80,7 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
     attempt_count, step, due_at, first_lease_until, created_at, queued_at, error, postponed)
   select 'dlv_' || substr(id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id, id,
     webhook_id, share, 'webhook', type, webhook_id, url, 0, 0,
-    ${toMillisecond(`case when postponed then ${postponedTo('open_until', 'id')} else now() + "delaySeconds" * interval '1 second' end`)},
+    ${toMillisecond(`case when postponed then ${postponedTo('open_until', 'id', END_OF_NEW)} else now() + "delaySeconds" * interval '1 second' end`)},
     case when fits then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end, created_at, now(),
     case when postponed then '${POSTPONED_ERROR}' end, postponed
   from placed

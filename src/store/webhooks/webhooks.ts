@@ -47,7 +47,10 @@ export const WebhookEntity = defineEntity({
     failuresBeforeSuccess: p.integer().default(0),
     /** Since the last success, or since it was turned on, or a delivery of it replayed. */
     failuresInRow: p.integer().default(0),
-    /** While its circuit breaker is open: when the receiver is tried again. What is due before waits. */
+    /**
+     * While its circuit breaker is open: when the receiver is tried again. What is due before waits. From then on in
+     * the past, until it has worked and what was postponed is due.
+     */
     openUntil: time().strictNullable(),
     /** Whether its deliveries carry the trace that they belong to. */
     sendsTraceparent: p.boolean().default(false),
@@ -80,6 +83,11 @@ export const WebhookEntity = defineEntity({
     },
     { name: 'webhooks_by_form', properties: ['formId'], where: 'form_id is not null' },
     { name: 'webhooks_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
+    {
+      name: 'webhooks_resumable',
+      properties: ['id'],
+      where: 'open_until is not null and failing_since is null',
+    },
     { name: 'webhooks_of_callbacks_by_use', properties: ['createdAt'], where: "form_id = 'callbacks'" },
   ],
   uniques: [
