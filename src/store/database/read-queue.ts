@@ -7,8 +7,8 @@ import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:time
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
  * While others use the service, the lists, searches, exports and statistics of a project run one after the other, with
- * a rest after each as long as it took. Four at once kept two cores busy, and the p99 of others' submissions was three
- * times as long (`npm run bench -- neighbours`).
+ * a rest after each twice as long as it took. Four at once kept two cores busy, and the p99 of others' submissions was
+ * three times as long; with rests as long as the work it was 52 ms, with these 36 (`npm run bench -- neighbours`).
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
@@ -85,7 +85,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   /** The rest after a turn: what is made of its answer at once, such as the lines of a file, counts as its time. */
   async function rest(begunAt: number): Promise<void> {
     await yieldToEventLoop();
-    await restAfter(performance.now() - begunAt);
+    await sleep(restAfter(performance.now() - begunAt));
   }
 
   return {
@@ -157,12 +157,12 @@ type Use = { reader: string; at: number };
 /** For how long after a request its reader counts as using the service. */
 const USED_MS = 1_000;
 
-/** Leaves as much time to everybody else as some work took, but not much after work that was held up. */
-export async function restAfter(tookMs: number): Promise<void> {
-  await sleep(Math.min(tookMs, LONGEST_REST_MS));
+/** For how long others have the time to themselves after some work; not for much longer after work that was held up. */
+export function restAfter(tookMs: number): number {
+  return Math.min(2 * tookMs, LONGEST_REST_MS);
 }
 
-const LONGEST_REST_MS = 100;
+const LONGEST_REST_MS = 200;
 
 /** After this a read begins out of turn: where each takes seconds, the readers of a project would wait in a row. */
 const LONGEST_WAIT_MS = 1_000;

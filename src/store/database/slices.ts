@@ -1,11 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Transaction, Transactions } from './queries.ts';
 import { isUsedByOthers, restAfter } from './read-queue.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
  * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
- * all such work takes turns. While others use the service a rest of the same length follows, for everybody else; always
- * on the embedded database, which does one thing after the other.
+ * all such work takes turns. While others use the service a rest follows, for everybody else. On the embedded database,
+ * which does one thing after the other, half of it does in any case.
  */
 export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
   let rows = Math.min(FIRST_ROWS, mostRows);
@@ -25,7 +26,8 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     } finally {
       const fitting = Math.min((rows * SLICE_MS) / tookMs, 2 * rows);
       rows = Math.max(1, Math.min(mostRows, Math.max(LEAST_ROWS, Math.round(fitting))));
-      if (database.engine === 'pglite' || isUsedByOthers()) await restAfter(tookMs);
+      if (isUsedByOthers()) await sleep(restAfter(tookMs));
+      else if (database.engine === 'pglite') await sleep(restAfter(tookMs) / 2);
     }
   }
 
