@@ -199,7 +199,7 @@ export type WebhookHealth = {
   /** Sees to webhooks about which results have changed what is known. */
   onChanges(changes: HealthChange[]): void;
   /** Makes due what waits for webhooks that work again. */
-  resume(): void;
+  resume: () => void;
   /** The receiver has answered that it wants no more. */
   onGone(webhookId: string): void;
   /** Waits for what is under way. */

@@ -1,20 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { restAfter, runSerially } from './serial.ts';
 
 /**
  * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
  * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
- * While others use the service, the lists, searches, exports and statistics of a project run one after the other, with
- * a rest after each twice as long as it took. Four at once kept two cores busy, and the p99 of others' submissions was
- * three times as long; with rests as long as the work it was 52 ms, with these 36 (`npm run bench -- neighbours`).
+ * The lists, searches, exports and statistics of a project take turns besides, see `inTurnOfProject`.
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
-  /** Of each project that takes turns, the end of the rest after its last one. */
-  const lastTurns = new Map<string, Promise<void>>();
 
   function startNext(): void {
     for (const [name, reader] of readers) {
@@ -66,38 +62,28 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     }
   }
 
-  async function runInTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const { promise: end, resolve } = Promise.withResolvers<void>();
-    const before = lastTurns.get(name);
-    lastTurns.set(name, end);
-    if (before !== undefined) await endOrTimeout(before, LONGEST_WAIT_MS);
-    const begunAt = performance.now();
-    try {
-      return await work();
-    } finally {
-      void rest(begunAt).then(() => {
-        resolve();
-        if (lastTurns.get(name) === end) lastTurns.delete(name);
-      });
-    }
-  }
-
-  /** The rest after a turn: what is made of its answer at once, such as the lines of a file, counts as its time. */
-  async function rest(begunAt: number): Promise<void> {
-    await yieldToEventLoop();
-    await sleep(restAfter(performance.now() - begunAt));
-  }
-
   return {
     async run(work) {
       const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
       const read = () => runBounded(name, readsMuch, work);
-      const takesTurns = readsMuch && holderOf(name) === 'projects' && isUsedByOthers();
-      return takesTurns ? runInTurn(name, read) : read();
+      return readsMuch ? inTurnOfProject(read) : read();
     },
   };
 }
+
+/**
+ * Runs what takes long of the project whose request is under way: while others use the service, one after the other,
+ * with a rest after each twice as long as it took, so that the project has a third of one core. Eight lists, an export,
+ * an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
+ */
+export async function inTurnOfProject<T>(work: () => Promise<T>): Promise<T> {
+  const { reader } = current.getStore() ?? {};
+  if (reader === undefined || holderOf(reader) !== 'projects' || !isUsedByOthers()) return work();
+  return runSerially(lastOfProjects, reader, work, { restOf: restAfter, longestWaitMs: LONGEST_WAIT_MS });
+}
+
+const lastOfProjects = new Map<string, Promise<void>>();
 
 /** Runs the work of a request, whose reader is known later: until then its reads are not bounded. */
 export function forReader<T>(work: () => T): T {
@@ -135,12 +121,6 @@ function holderOf(reader: string): Holder {
   return reader === 'strangers' || reader === 'owners' ? reader : 'projects';
 }
 
-async function endOrTimeout(work: Promise<void>, ms: number): Promise<void> {
-  const timer = new AbortController();
-  await Promise.race([work, sleep(ms, undefined, { signal: timer.signal })]);
-  timer.abort();
-}
-
 /** Whether another than the caller of the current work uses the service now. */
 export function isUsedByOthers(): boolean {
   const { reader, holder = reader } = current.getStore() ?? {};
@@ -157,14 +137,7 @@ type Use = { reader: string; at: number };
 /** For how long after a request its reader counts as using the service. */
 const USED_MS = 1_000;
 
-/** For how long others have the time to themselves after some work; not for much longer after work that was held up. */
-export function restAfter(tookMs: number): number {
-  return Math.min(2 * tookMs, LONGEST_REST_MS);
-}
-
-const LONGEST_REST_MS = 200;
-
-/** After this a read begins out of turn: where each takes seconds, the readers of a project would wait in a row. */
+/** After this one begins out of turn: where each takes seconds, the readers of a project would wait in a row. */
 const LONGEST_WAIT_MS = 1_000;
 
 const current = new AsyncLocalStorage<Current | undefined>();

@@ -1,12 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Transaction, Transactions } from './queries.ts';
-import { isUsedByOthers, restAfter } from './read-queue.ts';
+import { inTurnOfProject, isUsedByOthers } from './read-queue.ts';
+import { restAfter, runSerially } from './serial.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
  * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
- * all such work takes turns. While others use the service a rest follows, for everybody else. On the embedded database,
- * which does one thing after the other, half of it does in any case.
+ * all such work takes turns, also with what else takes long of the same project. While others use the service a rest
+ * follows, for everybody else. On the embedded database, which does one thing after the other, half of it does in any
+ * case.
  */
 export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
   let rows = Math.min(FIRST_ROWS, mostRows);
@@ -26,19 +27,15 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     } finally {
       const fitting = Math.min((rows * SLICE_MS) / tookMs, 2 * rows);
       rows = Math.max(1, Math.min(mostRows, Math.max(LEAST_ROWS, Math.round(fitting))));
-      if (isUsedByOthers()) await sleep(restAfter(tookMs));
-      else if (database.engine === 'pglite') await sleep(restAfter(tookMs) / 2);
     }
   }
 
-  return (work) => {
-    const turn = (lastSlices.get(database) ?? Promise.resolve()).then(() => run(work));
-    lastSlices.set(
-      database,
-      turn.catch(() => undefined),
-    );
-    return turn;
+  const restOf = (tookMs: number) => {
+    if (isUsedByOthers()) return restAfter(tookMs);
+    return database.engine === 'pglite' ? restAfter(tookMs) / 2 : 0;
   };
+  // The turn of the project comes first: whoever waits for that holds up no other project's slices.
+  return (work) => inTurnOfProject(() => runSerially(lastSlices, database, () => run(work), { restOf }));
 }
 
 /**
@@ -47,8 +44,7 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
  */
 const IN_ORDER = 'set local enable_bitmapscan = off';
 
-/** The end of the last slice of each database. */
-const lastSlices = new WeakMap<object, Promise<unknown>>();
+const lastSlices = new WeakMap<object, Promise<void>>();
 
 /**
  * Everybody waits for a slice of the embedded database. A server writes what a slice has changed in one go, for which

@@ -50,6 +50,24 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     expect(second.begunAt - first.endedAt).toBeGreaterThan((first.endedAt - first.begunAt) * 1.5);
   });
 
+  it('take turns with what else takes long of their project while others use the service', async () => {
+    forReader(() => setReader('strangers'));
+    const order: string[] = [];
+    const timed = async (name: string) => {
+      order.push(`${name} begins`);
+      await sleep(20);
+      order.push(`${name} ends`);
+    };
+
+    await forReader(async () => {
+      setReader('prj_a', true);
+      const slice = createSlices(database, 1_000);
+      await Promise.all([slice(() => timed('slice')), database.read(() => timed('read'))]);
+    });
+
+    expect(order).toEqual(['slice begins', 'slice ends', 'read begins', 'read ends']);
+  });
+
   it('go through fewer rows where rows take long, and through more where they do not', async () => {
     const slice = createSlices(database, 1_000);
     const rowsOf = (msPerRow: number) =>
