@@ -5,7 +5,7 @@ import type { Database } from '../../src/store/database/database.ts';
 import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { NO_CAPACITY, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
 import { listFailingWebhooks } from '../../src/store/webhooks/failing-webhooks.ts';
-import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
+import { findWebhook, updateWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
@@ -190,6 +190,24 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     const [logged] = await expectFinished(database, form, 1);
 
     expect(logged).toMatchObject({ delivery: { status: 'failed', attemptCount: 1, responseStatus: 500 } });
+  });
+
+  it('is closed by a new URL, and what waits follows when that works', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, deliveredByWebhook);
+    const failing = { failuresInRow: 7, failingSince: new Date(), openUntil: new Date(Date.now() + 60_000) };
+    const webhook = await givenWebhook(database, form, { url: receiver.url, ...failing });
+    const waiting = { capacity: () => ({ ...NO_CAPACITY, ...timesOf([0, 600]) }) };
+    await givenSubmissions(database, form, answers(2), waiting);
+
+    const changed = await updateWebhook(database, form.projectId, webhook.id, { url: `${receiver.url}/new` });
+    await using delivery = startDelivery(database, { settings: { schedule: [0, 600] } });
+    await givenSubmissions(database, form, answers(1), delivery);
+    await receiver.expectRequests(3);
+
+    expect(changed?.failuresInRow).toBe(0);
+    expect(changed?.openUntil?.getTime()).toBeLessThan(Date.now());
   });
 
   it('is closed by a replay, which is attempted at once, and what waits follows when that works', async () => {

@@ -212,7 +212,7 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
     throw invalid([custom('headers', 'The URL has another origin: give the headers for it, or none')]);
   }
   const change: WebhookChange = {
-    ...(url !== undefined && { url, failuresInRow: 0, openUntil: before.openUntil && new Date(now()) }),
+    ...(url !== undefined && { url }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(traceparent !== undefined && { sendsTraceparent: traceparent }),
     ...(template !== undefined && { template }),

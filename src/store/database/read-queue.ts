@@ -6,7 +6,7 @@ import { restAfter, runSerially } from './serial.ts';
  * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
  * as background work and the identification of callers, is not bounded, and neither are writes.
  *
- * The lists, searches, exports and statistics of a project take turns besides, see `inTurnOfProject`.
+ * The lists, searches, exports and statistics of a project take turns besides, see `runSeriallyForProject`.
  */
 export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
   const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
@@ -67,7 +67,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
       const { reader: name, readsMuch = false } = current.getStore() ?? {};
       if (name === undefined) return work();
       const read = () => runBounded(name, readsMuch, work);
-      return readsMuch ? inTurnOfProject(read) : read();
+      return readsMuch ? runSeriallyForProject(read) : read();
     },
   };
 }
@@ -77,7 +77,7 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
  * with a rest after each twice as long as it took, so that the project has a third of one core. Eight lists, an export,
  * an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
  */
-export async function inTurnOfProject<T>(work: () => Promise<T>): Promise<T> {
+export async function runSeriallyForProject<T>(work: () => Promise<T>): Promise<T> {
   const { reader } = current.getStore() ?? {};
   if (reader === undefined || holderOf(reader) !== 'projects' || !isUsedByOthers()) return work();
   return runSerially(lastOfProjects, reader, work, { restOf: restAfter, longestWaitMs: LONGEST_WAIT_MS });

@@ -1,5 +1,5 @@
 import type { Transaction, Transactions } from './queries.ts';
-import { inTurnOfProject, isUsedByOthers } from './read-queue.ts';
+import { isUsedByOthers, runSeriallyForProject } from './read-queue.ts';
 import { restAfter, runSerially } from './serial.ts';
 
 /**
@@ -35,7 +35,8 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     return database.engine === 'pglite' ? restAfter(tookMs) / 2 : 0;
   };
   // The turn of the project comes first: whoever waits for that holds up no other project's slices.
-  return (work) => inTurnOfProject(() => runSerially(lastSlices, database, () => run(work), { restOf }));
+  return (work) =>
+    runSeriallyForProject(() => runSerially(lastSlices, database, () => run(work), { restOf }));
 }
 
 /**

@@ -3,8 +3,8 @@ import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { createSlices, type SlicedDatabase } from '../database/slices.ts';
 import { EventEntity, type NewEvent } from '../events.ts';
+import { closedAt } from '../webhooks/webhooks.ts';
 import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
-import { closedAt } from './delivery-results.ts';
 
 /**
  * Takes a finished delivery to a webhook, or email of a submission, back into the queue, due at once and at the

@@ -1,7 +1,7 @@
 import { notSent } from '../../domain/delivery/mails.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
-import { CALLBACKS } from '../webhooks/webhooks.ts';
+import { CALLBACKS, closedAt } from '../webhooks/webhooks.ts';
 import { tenantOf } from './delivery-queue-table.ts';
 import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
 
@@ -44,14 +44,6 @@ const FAILURES_TO_OPEN = 5;
 const opensUntil = toMillisecond(
   `now() + least(greatest((now() - coalesce(w.failing_since, now())) / 4, interval '5 seconds'), interval '5 minutes')`,
 );
-
-/**
- * SQL of what becomes of the time when a receiver is tried again if the circuit breaker closes: it is over. It is
- * cleared when what was postponed is due.
- */
-export function closedAt(openUntil: string): string {
-  return `case when ${openUntil} > now() then ${toMillisecond('now()')} else ${openUntil} end`;
-}
 
 /**
  * People are told once that a webhook fails, when its circuit breaker opens, and once that it works again; at most

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
 import { DAY_MS } from '../../domain/limits/limits.ts';
-import { id, type JsonObject, json, text, textOrNull, time } from '../database/columns.ts';
+import { id, type JsonObject, json, text, textOrNull, time, toMillisecond } from '../database/columns.ts';
 import {
   deleteSome,
   findPage,
@@ -185,7 +185,10 @@ export async function listTemplates(
   );
 }
 
-/** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */
+/**
+ * Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. A URL
+ * closes the circuit breaker.
+ */
 export async function updateWebhook(
   db: Queries,
   projectId: string,
@@ -193,8 +196,18 @@ export async function updateWebhook(
   change: WebhookChange,
 ): Promise<Webhook | null> {
   const where = { id: webhookId, projectId, deletedAt: null };
-  if (Object.keys(change).length > 0) await db.write((em) => em.nativeUpdate(WebhookEntity, where, change));
+  const closed = change.url !== undefined && { failuresInRow: 0, openUntil: raw(closedAt('open_until')) };
+  if (Object.keys(change).length > 0)
+    await db.write((em) => em.nativeUpdate(WebhookEntity, where, { ...change, ...closed }));
   return findWebhook(db, projectId, webhookId);
+}
+
+/**
+ * SQL of what becomes of the time when a receiver is tried again if the circuit breaker closes: it is over. It is
+ * cleared when what was postponed is due.
+ */
+export function closedAt(openUntil: string): string {
+  return `case when ${openUntil} > now() then ${toMillisecond('now()')} else ${openUntil} end`;
 }
 
 /**
