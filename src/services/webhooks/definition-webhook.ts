@@ -39,7 +39,7 @@ export async function syncDefinitionWebhook(
   }
   const { id, projectId } = webhook;
   await updateWebhook(tx, projectId, id, {
-    url: delivery.url,
+    ...(delivery.url !== webhook.url && { url: delivery.url }),
     ...(webhook.disabledReason === DELIVERED_BY_MAIL && activeState),
   });
   if (secret !== undefined) {
