@@ -328,6 +328,30 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(read).toMatchObject({ name: 'Contact', definition: { name: 'Contact' } });
     });
 
+    it('closes the circuit breaker of its webhook by another URL only', async () => {
+      const { id: formId } = await services.givenForm(services.key, webhookTo('https://example.com/a'));
+      await services.database.execute(
+        `update webhooks set failures_in_row = 9, failing_since = now(), open_until = now() + interval '1 hour'
+         where form_id = $1`,
+        [formId],
+      );
+      const publish = async (name: string, url: string) => {
+        const definition = definitionMessage({ name, ...webhookTo(url) });
+        await forms(services.key).publishFormVersion({ formId, definition });
+        const [row] = await services.database.select(
+          'select url, failures_in_row, open_until > now() as open from webhooks where form_id = $1',
+          [formId],
+        );
+        return row;
+      };
+
+      const same = await publish('Same', 'https://example.com/a');
+      const other = await publish('Other', 'https://example.com/b');
+
+      expect(same).toEqual({ url: 'https://example.com/a', failures_in_row: 9, open: true });
+      expect(other).toEqual({ url: 'https://example.com/b', failures_in_row: 0, open: false });
+    });
+
     it('lets the webhook follow the definition', async () => {
       const key = await services.givenKey();
       const webhooks = createClient(WebhooksService, services.as(key));
