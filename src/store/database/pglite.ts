@@ -1,4 +1,3 @@
-import { subscribe } from 'node:diagnostics_channel';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -223,10 +222,6 @@ function createStatements(pglite: PGlite): (sql: string, params: unknown[]) => P
 /**
  * Lets the event loop run between statements. Each runs within a turn of it and its answer is a microtask, so that
  * callers whose next statement follows at once would keep everything else waiting until their last one.
- *
- * Node accepts one connection in a turn (libuv from 1.45 on). Clients that open one for each request, as those of many
- * proxies, would wait for a statement each, and none would be stored together with others: with 64 at once, 550
- * submissions a second in place of 2,000. So no statement begins in the turns in which connections come.
  */
 function yieldBetweenStatements(pglite: PGlite): void {
   const runExclusive = pglite._runExclusiveQuery.bind(pglite);
@@ -235,7 +230,6 @@ function yieldBetweenStatements(pglite: PGlite): void {
     runExclusive(async () => {
       if (sliceBegan !== undefined && performance.now() - sliceBegan > TIME_SLICE_MS)
         await yieldToEventLoop();
-      await untilAccepted();
       if (sliceBegan === undefined) {
         sliceBegan = performance.now();
         setImmediate(() => {
@@ -246,28 +240,8 @@ function yieldBetweenStatements(pglite: PGlite): void {
     });
 }
 
-/** Waits until a turn of the event loop brings no further connection, or for `LONGEST_ACCEPT_MS`. */
-async function untilAccepted(): Promise<void> {
-  const end = performance.now() + LONGEST_ACCEPT_MS;
-  while (hasAccepted && performance.now() < end) {
-    hasAccepted = false;
-    // It takes two to be past the next poll, wherever in a turn this is.
-    await yieldToEventLoop();
-    await yieldToEventLoop();
-  }
-  hasAccepted = false;
-}
-
-let hasAccepted = false;
-subscribe('net.server.socket', () => {
-  hasAccepted = true;
-});
-
 /** How long statements may hold the event loop, and the last of them beyond it. */
 const TIME_SLICE_MS = 10;
-
-/** Some 50 connections, and about as long as the statement that waits for them. */
-const LONGEST_ACCEPT_MS = 5;
 
 /**
  * Closes the database after all that runs or waits: PGlite's own `close` waits for none of it, and would cut into it.

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { IDLE_FOR_OTHERS, runSerially } from './serial.ts';
+import { restAfter, runSerially } from './serial.ts';
 
 /**
  * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
@@ -74,14 +74,13 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
 
 /**
  * Runs what takes long of the project whose request is under way: while others use the service, one after the other,
- * with a rest after each, so that the project has a third of what others leave of one core. Eight lists, an export, an
- * erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
+ * with a rest after each twice as long as it took, so that the project has a third of one core. Eight lists, an export,
+ * an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
  */
 export async function runSeriallyForProject<T>(work: () => Promise<T>): Promise<T> {
   const { reader } = current.getStore() ?? {};
   if (reader === undefined || holderOf(reader) !== 'projects' || !isUsedByOthers()) return work();
-  const options = { idleFactor: () => IDLE_FOR_OTHERS, longestWaitMs: LONGEST_WAIT_MS };
-  return runSerially(lastOfProjects, reader, work, options);
+  return runSerially(lastOfProjects, reader, work, { restOf: restAfter, longestWaitMs: LONGEST_WAIT_MS });
 }
 
 const lastOfProjects = new Map<string, Promise<void>>();

@@ -1,15 +1,15 @@
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 
 /**
- * Runs work after all that came before it under the same key, and the rest that follows each: until the event loop has
- * been idle for `idleFactor` times as long as the work took, or for `LONGEST_REST_MS`. What is made of its result at
- * once, such as the lines of a file, counts as its time. After `longestWaitMs` it begins out of turn.
+ * Runs work after all that came before it under the same key, and the rest that follows each. What is made of its
+ * result at once, such as the lines of a file, counts as its time. `restOf` says how long the rest is, and
+ * `longestWaitMs` after which time it begins out of turn.
  */
 export async function runSerially<K, T>(
   last: LastRuns<K>,
   key: K,
   work: () => Promise<T>,
-  { idleFactor, longestWaitMs }: SerialOptions,
+  { restOf, longestWaitMs }: SerialOptions,
 ): Promise<T> {
   const { promise: end, resolve } = Promise.withResolvers<void>();
   const before = last.get(key);
@@ -18,7 +18,8 @@ export async function runSerially<K, T>(
   const begunAt = performance.now();
   const rest = async () => {
     await yieldToEventLoop();
-    await untilIdle(idleFactor() * (performance.now() - begunAt));
+    const restMs = restOf(performance.now() - begunAt);
+    if (restMs > 0) await sleep(restMs);
     resolve();
     if (last.get(key) === end) last.delete(key);
   };
@@ -35,23 +36,12 @@ async function within(work: Promise<void>, ms: number): Promise<void> {
   timer.abort();
 }
 
-/** Waits until the event loop has been idle for so long from now on. The more others do, the longer that takes. */
-async function untilIdle(ms: number): Promise<void> {
-  const idleMs = () => performance.eventLoopUtilization().idle;
-  const end = performance.now() + LONGEST_REST_MS;
-  const enough = idleMs() + ms;
-  let left = ms;
-  while (left > 0 && performance.now() < end) {
-    await sleep(Math.min(left, LONGEST_REST_MS));
-    left = enough - idleMs();
-  }
+/** For how long others have the time to themselves after some work; not for much longer after work that was held up. */
+export function restAfter(tookMs: number): number {
+  return Math.min(2 * tookMs, LONGEST_REST_MS);
 }
 
-/** Work that was held up takes long, and a loop may never be idle. */
 const LONGEST_REST_MS = 200;
-
-/** The idle time after work that takes long, to the time that it took, while others use the service. */
-export const IDLE_FOR_OTHERS = 2;
 
 /** The end of the last work of each key, and of the rest after it. */
 export type LastRuns<K> = {
@@ -60,4 +50,4 @@ export type LastRuns<K> = {
   delete(key: K): unknown;
 };
 
-type SerialOptions = { idleFactor: () => number; longestWaitMs?: number };
+type SerialOptions = { restOf: (tookMs: number) => number; longestWaitMs?: number };

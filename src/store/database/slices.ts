@@ -1,13 +1,13 @@
 import type { Transaction, Transactions } from './queries.ts';
 import { isUsedByOthers, runSeriallyForProject } from './read-queue.ts';
-import { IDLE_FOR_OTHERS, runSerially } from './serial.ts';
+import { restAfter, runSerially } from './serial.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
  * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
  * all such work takes turns, also with what else takes long of the same project. While others use the service a rest
- * follows, for everybody else. On the embedded database, which does one thing after the other, a shorter one does in
- * any case.
+ * follows, for everybody else. On the embedded database, which does one thing after the other, half of it does in any
+ * case.
  */
 export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
   let rows = Math.min(FIRST_ROWS, mostRows);
@@ -30,13 +30,13 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     }
   }
 
-  const idleFactor = () => {
-    if (isUsedByOthers()) return IDLE_FOR_OTHERS;
-    return database.engine === 'pglite' ? 1 : 0;
+  const restOf = (tookMs: number) => {
+    if (isUsedByOthers()) return restAfter(tookMs);
+    return database.engine === 'pglite' ? restAfter(tookMs) / 2 : 0;
   };
   // The turn of the project comes first: whoever waits for that holds up no other project's slices.
   return (work) =>
-    runSeriallyForProject(() => runSerially(lastSlices, database, () => run(work), { idleFactor }));
+    runSeriallyForProject(() => runSerially(lastSlices, database, () => run(work), { restOf }));
 }
 
 /**

@@ -359,7 +359,6 @@ export function installScheduler(now: number): Scheduler {
 
   globalThis.Date = dateOf(() => scheduler.now);
   Object.defineProperty(performance, 'now', { value: () => scheduler.elapsed() });
-  performance.eventLoopUtilization = () => ({ idle: scheduler.elapsed(), active: 0, utilization: 0 });
   const hrtime = () => [Math.floor(scheduler.elapsed() / 1000), (scheduler.elapsed() % 1000) * 1e6];
   process.hrtime = Object.assign(hrtime, {
     bigint: () => BigInt(Math.round(scheduler.elapsed() * 1e6)),

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedEngine, openPglite } from '../../../src/store/database/pglite.ts';
 import type { Row } from '../../../src/store/database/queries.ts';
@@ -253,32 +251,4 @@ describe('statements one after the other', () => {
 
     expect(turns).toBeGreaterThan(10);
   });
-
-  it('begin when the connections that wait are accepted', async () => {
-    await using engine = await openedEngine();
-    const statements: Promise<number>[] = [];
-    let accepted = 0;
-    const server = createServer((socket) => {
-      accepted += 1;
-      socket.destroy();
-      statements.push(engine.query('select 1', [], true).then(() => accepted));
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-
-    const clients = Array.from({ length: 20 }, () => connect(port, '127.0.0.1').resume());
-    await Promise.all(clients.map((client) => once(client, 'close')));
-    server.close();
-
-    // Else each turn would accept one, and answer its statement.
-    const [atFirst] = await Promise.all(statements);
-    expect(statements).toHaveLength(20);
-    expect(atFirst).toBeGreaterThan(5);
-  });
 });
-
-async function openedEngine(): Promise<EmbeddedEngine & AsyncDisposable> {
-  const engine = await openPglite({ log: console });
-  return { ...engine, [Symbol.asyncDispose]: () => engine.close() };
-}
