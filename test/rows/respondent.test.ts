@@ -417,13 +417,25 @@ describe.each(engines)('respondents on %s', (engine) => {
     const { id } = await form();
     const browser = await givenCode(`/f/${id}`, ada);
     await answer(`/f/${id}`, { name: 'Ada' }, browser);
-    const erased = await service.post('/v1/erasures', { value: ada });
+    const erased = await erase(ada);
 
-    expect([erased.json.erased_submissions, erased.json.erased_sessions]).toEqual([1, 1]);
+    expect(erased).toEqual({ submissions: 1, sessions: 1 });
     expect((await service.get(`/v1/sessions/${open.id}`)).status).toBe(404);
     const rows = await service.database.select('select 1 as one from mailed_links where address = $1', [ada]);
     expect(rows).toEqual([]);
   });
+
+  /** Erases a value, by as many calls as it takes. Returns how many rows went. */
+  async function erase(value: string) {
+    const erased = { submissions: 0, sessions: 0 };
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const { json } = await service.post('/v1/erasures', { value, ...(cursor !== undefined && { cursor }) });
+      erased.submissions += Number(json.erased_submissions);
+      erased.sessions += Number(json.erased_sessions);
+      cursor = json.next_cursor;
+    }
+    return erased;
+  }
 
   /** Gets a code by mail and gives it. Returns the browser's cookie. */
   async function givenCode(path: string, email = ''): Promise<string> {

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PostgresDialect, PostgresDriver } from 'kysely';
 import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg';
 import type { Log } from '../../telemetry/log.ts';
-import { timeTypes } from './engine.ts';
 import { isConnectionFault, LIST_STATEMENT_MS } from './faults.ts';
-import type { Row } from './queries.ts';
+import { type Row, timeTypes } from './queries.ts';
 import { currentHolder, type Holder, isTimedRead } from './read-queue.ts';
 
 /**

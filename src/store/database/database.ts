@@ -92,14 +92,9 @@ export function databaseOn(engine: Engine): Database {
   };
 }
 
-/**
- * Three connections of a server are left for writes and `/ready`. The embedded database does one thing after the other:
- * before a write there is then one read of two readers at most.
- */
+/** Three connections of a server are left for writes and `/ready`. The embedded database has as many reads waiting. */
 function readBounds(engine: Engine): ReadBounds {
-  const connections = engine.connections();
-  if (connections === undefined) return { ofAll: 2, ofOne: 1 };
-  const ofAll = Math.max(1, connections.most - 3);
+  const ofAll = Math.max(1, (engine.connections()?.most ?? DEFAULT_POOL_SIZE) - 3);
   return { ofAll, ofOne: Math.ceil(ofAll / 2) };
 }
 

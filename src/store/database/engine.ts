@@ -74,9 +74,6 @@ export async function schemaDifference(orm: Pick<MikroORM, 'schema'>): Promise<s
   return orm.schema.getUpdateSchemaSQL({ wrap: false });
 }
 
-/** Types whose values are read as text, as the ORM expects: date, timestamp, timestamptz. */
-export const timeTypes = [1082, 1114, 1184];
-
 /** What the two engines have in common beneath `Database`. Nothing here retries. */
 export type Engine = {
   engine: 'pglite' | 'postgres';

@@ -21,6 +21,9 @@ export async function findPage<T extends { id: string }>(
 /** The most bytes of a page, unless it has only one item: gRPC clients take messages of 4 MiB by default. */
 export const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
+/** Types whose values are read as text, as the ORM expects: date, timestamp, timestamptz. */
+export const timeTypes = [1082, 1114, 1184];
+
 /**
  * Deletes up to `limit` rows of a table, and returns their keys. Rows that another transaction holds are
  * left to it. Small groups keep locks short, so that purging stops nobody.

@@ -77,10 +77,10 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
  * with a rest after each twice as long as it took, so that the project has a third of one core. Eight lists, an export,
  * an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
  */
-export async function runSeriallyForProject<T>(work: () => Promise<T>): Promise<T> {
+export async function runSeriallyForProject<T>(work: () => Promise<T>, restOf = restAfter): Promise<T> {
   const { reader } = current.getStore() ?? {};
   if (reader === undefined || holderOf(reader) !== 'projects' || !isUsedByOthers()) return work();
-  return runSerially(lastOfProjects, reader, work, { restOf: restAfter, longestWaitMs: LONGEST_WAIT_MS });
+  return runSerially(lastOfProjects, reader, work, { restOf, longestWaitMs: LONGEST_WAIT_MS });
 }
 
 const lastOfProjects = new Map<string, Promise<void>>();
@@ -104,6 +104,17 @@ export function setReader(reader: string, readsMuch = false): void {
 /** Whether the current read has `LIST_STATEMENT_MS` for each statement. */
 export function isTimedRead(): boolean {
   return current.getStore()?.isTimed === true;
+}
+
+/** Runs a slice of long work, see `createSlices`. */
+export function asSlice<T>(work: () => T): T {
+  return current.run({ reader: undefined, ...current.getStore(), isSlice: true }, work);
+}
+
+/** Whether others may go first: the current work is a slice, or a list, a search, an export or a statistic. */
+export function takesLong(): boolean {
+  const { isTimed = false, isSlice = false } = current.getStore() ?? {};
+  return isTimed || isSlice;
 }
 
 /** Runs work that others wait for, too, no matter who came first: without a bound. */
@@ -148,6 +159,7 @@ type Current = {
   /** Whose read is under way, to which no bound applies any more. */
   holder?: string;
   isTimed?: boolean;
+  isSlice?: boolean;
 };
 
 export type Holder = 'strangers' | 'owners' | 'projects';

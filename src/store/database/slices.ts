@@ -1,5 +1,5 @@
 import type { Transaction, Transactions } from './queries.ts';
-import { isUsedByOthers, runSeriallyForProject } from './read-queue.ts';
+import { asSlice, isUsedByOthers, runSeriallyForProject } from './read-queue.ts';
 import { restAfter, runSerially } from './serial.ts';
 
 /**
@@ -11,9 +11,10 @@ import { restAfter, runSerially } from './serial.ts';
  */
 export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
   let rows = Math.min(FIRST_ROWS, mostRows);
+  /** The last one, from when its transaction had begun: what it waited for took nobody anything. */
+  let tookMs = 0;
 
   async function run<T>(work: (tx: Transaction, rows: number) => Promise<T>): Promise<T> {
-    let tookMs = 0;
     try {
       return await database.transaction(async (tx) => {
         const begunAt = performance.now();
@@ -30,13 +31,16 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     }
   }
 
-  const restOf = (tookMs: number) => {
+  const restOf = () => {
     if (isUsedByOthers()) return restAfter(tookMs);
     return database.engine === 'pglite' ? restAfter(tookMs) / 2 : 0;
   };
   // The turn of the project comes first: whoever waits for that holds up no other project's slices.
   return (work) =>
-    runSeriallyForProject(() => runSerially(lastSlices, database, () => run(work), { restOf }));
+    runSeriallyForProject(
+      () => runSerially(lastSlices, database, () => asSlice(() => run(work)), { restOf }),
+      restOf,
+    );
 }
 
 /**

@@ -133,9 +133,8 @@ async function readLarge(db: Queries, ids: string[]): Promise<Large[]> {
 }
 
 /**
- * Begins each read of large answers in a turn of the event loop of its own: the embedded database answers within the
- * turn, so that many readers at once would hold up everybody else. None waits for the answer of another, which a server
- * may be slow to give.
+ * Begins each read of large answers in a turn of the event loop of its own: the rows of many readers, taken in one turn,
+ * would hold up everybody else. None waits for the answer of another, which the database may be slow to give.
  */
 function beginApart<T>(read: () => Promise<T>): Promise<T> {
   lastBegun = lastBegun.then(() => yieldToEventLoop());

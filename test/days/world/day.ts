@@ -1,6 +1,6 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { readConfig } from '../../../src/config.ts';
-import { openSession } from '../../../src/store/database/pglite.ts';
+import { openFiles } from '../../../src/store/embedded/files.ts';
 import { CrashPlan } from './crash-plan.ts';
 import { Faults } from './faults.ts';
 import { MailServer } from './mail-server.ts';
@@ -46,7 +46,7 @@ export async function live(scheduler: Scheduler, options: DayOptions): Promise<O
   const receivers = new Receivers({ ...peer('receivers'), onWebhook: observe });
   const mails = new MailServer({ ...peer('mail'), onMail: observe });
   const uploads = new Uploads({ ...peer('uploads'), onFile: observe });
-  const pglite: PGlite = await openSession(undefined, dump);
+  const pglite: PGlite = await openFiles({ place: undefined, dump });
   const processes: Processes = new Processes({
     config: readConfig(settings),
     pglite,

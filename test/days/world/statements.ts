@@ -70,12 +70,12 @@ const { serialize } = protocol;
 
 type Statement = { name: string; parameters: number[]; columns: { name: string; dataTypeID: number }[] };
 
-type Result = { rows: Record<string, unknown>[]; affectedRows: number };
+type Result = { rows: Record<string, unknown>[]; affectedRows?: number };
 
 /** `turn` gives the session to what it is passed; `otherwise` runs the statement without a kept plan. */
 export type RunStatement = (
   sql: string,
   params: unknown[],
   turn: (work: () => Promise<Result>) => Promise<Result>,
-  otherwise: () => Promise<object>,
-) => Promise<object>;
+  otherwise: () => Promise<Result>,
+) => Promise<Result>;

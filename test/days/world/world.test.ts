@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { openSession } from '../../../src/store/database/pglite.ts';
+import { openFiles } from '../../../src/store/embedded/files.ts';
 import { CrashPlan } from './crash-plan.ts';
 import { databaseOf, type Process } from './database.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -75,7 +75,7 @@ it('the network of simulated days is quiet once all that was written has arrived
 
 describe('a process of simulated days', () => {
   it('that dies before a commit leaves nothing of the transaction, and nobody waiting', async () => {
-    const pglite = await openSession(undefined, undefined);
+    const pglite = await openFiles({ place: undefined, dump: undefined });
     await pglite.exec('create table notes (text text)');
     const [first, second] = [newProcess(), newProcess()];
     const passed: string[] = [];

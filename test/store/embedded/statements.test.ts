@@ -234,21 +234,3 @@ describe('a closed embedded database', () => {
     await expect(engine.query('select 1 as unknown', [], true)).rejects.toThrow('closed');
   });
 });
-
-describe('statements one after the other', () => {
-  it.each([true, false])('let everything else run in between (prepared: %s)', async (prepared) => {
-    const engine = await openPglite({ log: console });
-    let turns = 0;
-    const counting = setInterval(() => {
-      turns += 1;
-    });
-
-    for (let count = 0; count < 200; count += 1) {
-      await engine.query('select count(*) from generate_series(1, 5000)', [], prepared);
-    }
-    clearInterval(counting);
-    await engine.close();
-
-    expect(turns).toBeGreaterThan(10);
-  });
-});
