@@ -106,12 +106,13 @@ export function isTimedRead(): boolean {
   return current.getStore()?.isTimed === true;
 }
 
-/** Runs a slice of long work, see `createSlices`. */
+/** Runs a slice of long work, see `createSlices`. What the service does by itself, such as putting off, is not put off. */
 export function asSlice<T>(work: () => T): T {
-  return current.run({ reader: undefined, ...current.getStore(), isSlice: true }, work);
+  const request = current.getStore();
+  return request?.reader === undefined ? work() : current.run({ ...request, isSlice: true }, work);
 }
 
-/** Whether others may go first: the current work is a slice, or a list, a search, an export or a statistic. */
+/** Whether others may go first: the current request is at a slice, or a list, a search, an export or a statistic. */
 export function takesLong(): boolean {
   const { isTimed = false, isSlice = false } = current.getStore() ?? {};
   return isTimed || isSlice;
