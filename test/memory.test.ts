@@ -4,7 +4,7 @@ import { freePort, spawnService, temporaryFolder } from './support/spawn.ts';
 
 // Other systems don't tell the peak of another process.
 describe.runIf(process.platform === 'linux')('npm start on the embedded database', () => {
-  it('takes at most 450 MiB at its first start, and 430 MiB later', async () => {
+  it('takes at most 400 MiB at its first start, and 380 MiB later', async () => {
     using folder = temporaryFolder();
     const env = {
       DATA_DIR: folder.path,
@@ -20,8 +20,8 @@ describe.runIf(process.platform === 'linux')('npm start on the embedded database
     await using later = spawnService(env);
     await later.started();
 
-    expect(atFirst).toBeLessThan(450);
-    expect(peakMib(later.child.pid)).toBeLessThan(430);
+    expect(atFirst).toBeLessThan(400);
+    expect(peakMib(later.child.pid)).toBeLessThan(380);
   });
 });
 

@@ -32,7 +32,7 @@ function keepWebAssemblyUnoptimized(): void {
 }
 
 async function openMemory(dump: Blob | undefined): Promise<PGlite> {
-  return PGlite.create({ loadDataDir: dump ?? (await emptyDatabase()), parsers: rawTimes });
+  return PGlite.create({ ...settings, loadDataDir: dump ?? (await emptyDatabase()) });
 }
 
 /** A new database is a copy of an empty one, which takes half the time of making one. */
@@ -40,9 +40,9 @@ async function openFolder(place: string, dump: Blob | undefined): Promise<PGlite
   const isNew = !existsSync(join(place, 'PG_VERSION'));
   if (isNew && dump === undefined) await unpackEmptyDatabase(place);
   return PGlite.create({
+    ...settings,
     dataDir: place,
     ...(isNew && dump !== undefined && { loadDataDir: dump }),
-    parsers: rawTimes,
   });
 }
 
@@ -62,7 +62,11 @@ async function unpackEmptyDatabase(place: string): Promise<void> {
   renameSync(unpacked, place);
 }
 
-const rawTimes = Object.fromEntries(timeTypes.map((type) => [type, (value: string) => value]));
+const settings = {
+  parsers: Object.fromEntries(timeTypes.map((type) => [type, (value: string) => value])),
+  // They take their memory at the start. Pages that don't fit are in the system's cache of files.
+  startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=64MB'],
+};
 
 /** `place` is the folder; without it, the database is in memory. `dump` is that of another to begin with. */
 export type DatabasePlace = { place: string | undefined; dump: Blob | undefined };
