@@ -38,7 +38,7 @@ async function within(work: Promise<void>, ms: number): Promise<void> {
 
 /** For how long others have the time to themselves after some work; not for much longer after work that was held up. */
 export function restAfter(tookMs: number): number {
-  return Math.min(2 * tookMs, LONGEST_REST_MS);
+  return Math.min(3 * tookMs, LONGEST_REST_MS);
 }
 
 const LONGEST_REST_MS = 200;

@@ -6,10 +6,9 @@ import { restAfter, runSerially } from './serial.ts';
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
  * take about as long as `SLICE_MS` says, and never more than `mostRows`. In a process one slice runs at a time, and
  * all such work takes turns, also with what else takes long of the same project. While others use the service a rest
- * follows, for everybody else. On the embedded database, which does one thing after the other, half of it does in any
- * case.
+ * follows, for everybody else.
  */
-export function createSlices(database: SlicedDatabase, mostRows: number): Slices {
+export function createSlices(database: Transactions, mostRows: number): Slices {
   let rows = Math.min(FIRST_ROWS, mostRows);
   /** The last one, from when its transaction had begun: what it waited for took nobody anything. */
   let tookMs = 0;
@@ -31,10 +30,7 @@ export function createSlices(database: SlicedDatabase, mostRows: number): Slices
     }
   }
 
-  const restOf = () => {
-    if (isUsedByOthers()) return restAfter(tookMs);
-    return database.engine === 'pglite' ? restAfter(tookMs) / 2 : 0;
-  };
+  const restOf = () => (isUsedByOthers() ? restAfter(tookMs) : 0);
   // The turn of the project comes first: whoever waits for that holds up no other project's slices.
   return (work) =>
     runSeriallyForProject(
@@ -53,9 +49,10 @@ const lastSlices = new WeakMap<object, Promise<void>>();
 
 /**
  * Everybody waits for a slice of the embedded database. A server writes what a slice has changed in one go, for which
- * others' commits wait: their p99 was twice as long with 50 ms.
+ * others' commits wait. With 10 ms the p99 of others' submissions was a fifth longer on the embedded database
+ * (`npm run bench -- neighbours`), with 50 ms twice as long on a server.
  */
-const SLICE_MS = 10;
+const SLICE_MS = 5;
 
 /** Until it is known how long they take. */
 const FIRST_ROWS = 100;
@@ -65,6 +62,3 @@ const LEAST_ROWS = 50;
 
 /** Runs the next slice, which goes through up to `rows` rows. */
 export type Slices = <T>(work: (tx: Transaction, rows: number) => Promise<T>) => Promise<T>;
-
-/** What slices need of the database. */
-export type SlicedDatabase = Transactions & { engine: 'pglite' | 'postgres' };

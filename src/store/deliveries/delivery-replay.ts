@@ -1,7 +1,7 @@
 import { instantOf, KEYLESS_CREATOR, smallestIdAt } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
-import type { Queries } from '../database/queries.ts';
-import { createSlices, type SlicedDatabase } from '../database/slices.ts';
+import type { Queries, Transactions } from '../database/queries.ts';
+import { createSlices } from '../database/slices.ts';
 import { EventEntity, type NewEvent } from '../events.ts';
 import { closedAt } from '../webhooks/webhooks.ts';
 import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
@@ -29,7 +29,7 @@ export async function replayDelivery(
  * begins.
  */
 export async function replayFailedDeliveries(
-  database: SlicedDatabase,
+  database: Transactions,
   range: ReplayRange,
   signal?: AbortSignal,
 ): Promise<{ count: number; next?: Date }> {

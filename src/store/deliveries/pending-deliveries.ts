@@ -1,8 +1,8 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import { textOrNull, toMillisecond } from '../database/columns.ts';
-import type { Queries } from '../database/queries.ts';
-import { createSlices, type SlicedDatabase } from '../database/slices.ts';
+import type { Queries, Transactions } from '../database/queries.ts';
+import { createSlices } from '../database/slices.ts';
 import { isResumable, pendingWhere, tenantOf } from './delivery-queue-table.ts';
 
 /** Deletes the pending deliveries of a webhook. */
@@ -103,7 +103,7 @@ export const END_OF_NEW = `now() + "totalSeconds" * interval '1 second'`;
  * the retry schedule, keeps its own time. Works in slices, so that no lock is held for long.
  */
 export async function postponeDeliveries(
-  database: SlicedDatabase,
+  database: Transactions,
   { webhookId, tenant, openUntil, totalSeconds }: Postponement,
 ): Promise<void> {
   const slice = createSlices(database, GROUP);
@@ -154,7 +154,7 @@ export async function findResumable(db: Queries): Promise<string | null> {
 }
 
 /** Makes what was postponed for such a webhook due, in slices. */
-export async function resumeDeliveries(database: SlicedDatabase & Queries, webhookId: string): Promise<void> {
+export async function resumeDeliveries(database: Transactions & Queries, webhookId: string): Promise<void> {
   const slice = createSlices(database, GROUP);
   const resume = async (tx: Queries, limit: number, after: string) => {
     const rows = await tx.execute(

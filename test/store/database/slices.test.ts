@@ -33,7 +33,7 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     expect(order).toEqual(['a1', 'b1', 'a1', 'b1', 'a1', 'b1']);
   });
 
-  it('rest twice as long as they took while others use the service', async () => {
+  it('rest three times as long as they took while others use the service', async () => {
     forReader(() => setReader('strangers'));
     const slice = createSlices(database, 1_000);
     const timed = () =>
@@ -47,7 +47,7 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     const second = await timed();
 
     // Timers count whole milliseconds, and may be one early.
-    expect(second.begunAt - first.endedAt).toBeGreaterThan((first.endedAt - first.begunAt) * 1.5);
+    expect(second.begunAt - first.endedAt).toBeGreaterThan((first.endedAt - first.begunAt) * 2.5);
   });
 
   it('take turns with what else takes long of their project while others use the service', async () => {

@@ -22,7 +22,6 @@ it.each(engines)(
 
     await postponeDeliveries(
       {
-        engine,
         transaction: (work) =>
           database.transaction((tx) =>
             work({
