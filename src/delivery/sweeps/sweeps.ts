@@ -1,4 +1,3 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { systemEntry } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
@@ -228,8 +227,6 @@ export function createResealing({ database, secrets, log }: ResealingOptions): (
   return async () => {
     const [table] = tables;
     if (table === undefined) return false;
-    // The embedded database answers within the turn: without this, nothing else would run until the end.
-    await yieldToEventLoop();
     const group = await database.transaction((tx) =>
       resealGroup(tx, secrets, { table, after, limit: GROUP }),
     );

@@ -1,4 +1,3 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { SearchOwnedSubmissionsRequest } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -124,7 +123,6 @@ export function createScanner(database: Database): Scan {
       }
       if (nextCursor === null) return { scanned, truncated: false };
       cursor = nextCursor;
-      await yieldToEventLoop();
     }
     return { scanned, truncated: true };
   }

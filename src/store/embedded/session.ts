@@ -48,7 +48,8 @@ export async function openEmbeddedSession({ place, dump }: DatabasePlace): Promi
   thread.once('exit', () => {
     if (!isClosed) throw new Error('The thread of the embedded database has ended');
   });
-  thread.on('message', receive);
+  // Node would take the answers that come meanwhile in the same turn of the event loop, up to a thousand.
+  thread.on('message', (answer: DatabaseAnswer) => setImmediate(receive, answer));
 
   return {
     ready: true,

@@ -1,4 +1,3 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { type Contract, firstContract, nextContract } from '../../domain/contracts/contract.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -100,8 +99,6 @@ export async function listAskedFields(db: Queries, formId: string): Promise<Aske
     }
     if (rows.length < DEFINITIONS_AT_ONCE) return [...fieldsById.values()];
     before = rows.at(-1)?.number;
-    // The embedded database answers within the turn: without this, nothing else would run until the end.
-    await yieldToEventLoop();
   }
 }
 

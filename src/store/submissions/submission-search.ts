@@ -1,4 +1,3 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import {
   type AnswerFilter,
   type FilterKind,
@@ -85,7 +84,6 @@ async function search(
     if (last === undefined) return { rows, searchedTo: null };
     at = String(last.id);
     if (rows.length >= limit) break;
-    await yieldToEventLoop();
   }
   return { rows, searchedTo: at };
 }
@@ -111,7 +109,6 @@ export async function findAtOffset(
     );
     if (row === undefined) return null;
     at = String(row.id);
-    await yieldToEventLoop();
   }
   return at;
 }
@@ -142,7 +139,6 @@ async function fittingOf(found: readonly Row[], select: (ids: string[]) => Promi
   const large = [...unfit];
   for (let from = 0; from < large.length; from += MAX_GROUP) {
     for (const { id } of await select(large.slice(from, from + MAX_GROUP))) unfit.delete(String(id));
-    await yieldToEventLoop();
   }
   return found.filter(({ id }) => !unfit.has(String(id)));
 }

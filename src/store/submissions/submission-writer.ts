@@ -29,9 +29,8 @@ import {
  * statement and one commit, and each caller is answered after the commit that holds its row.
  *
  * While one group is being written, the next one is collected. An idle writer writes at the end of the event
- * loop's turn, never on a timer. Without that turn no group would form on the embedded engine, whose query
- * runs inside the turn that begins it: its callers are answered before the next group is written. A server is sent
- * the next group first, so that it works while they are answered.
+ * loop's turn, never on a timer. The database is sent the next group before the callers of one are answered, so that it
+ * works meanwhile.
  */
 export function createSubmissionWriter(
   db: Pick<Database, keyof Queries | 'engine'>,
@@ -43,7 +42,7 @@ export function createSubmissionWriter(
     capacity: options.capacity ?? (() => NO_CAPACITY),
     onCommitted: options.onCommitted ?? (() => undefined),
   };
-  const isServer = db.engine === 'postgres';
+  const groupRows = db.engine === 'postgres' ? GROUP_ROWS : EMBEDDED_GROUP_ROWS;
   const queue: Waiting[] = [];
   let heldBytes = 0;
   let heldRows = 0;
@@ -55,7 +54,7 @@ export function createSubmissionWriter(
     let storing = storeNext();
     while (storing !== undefined) {
       const answer = await storing;
-      storing = isServer ? storeNext() : undefined;
+      storing = storeNext();
       if (storing !== undefined) await yieldToEventLoop();
       answer();
       if (storing === undefined) {
@@ -69,7 +68,7 @@ export function createSubmissionWriter(
   /** Begins to write what is pending, if anything does. */
   function storeNext(): Promise<() => void> | undefined {
     refuseLate();
-    const group = takeGroup(queue, isServer ? GROUP_ROWS : EMBEDDED_GROUP_ROWS);
+    const group = takeGroup(queue, groupRows);
     return group.length === 0 ? undefined : store(group);
   }
 
