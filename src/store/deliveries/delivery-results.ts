@@ -65,11 +65,15 @@ const KEYLESS_FAILURES = 10;
  *
  * What is finished has no delay anyway. The planner takes it for one row then, and finds it by its id; for a hundred it
  * would read all pages of a queue that is small when it plans, and for long after it has grown.
+ *
+ * Its commit is not flushed: after a crash of the server, what was settled in the last second is repeated like what was
+ * under way. Submissions, whose commits are, would wait for it (`npm run bench -- neighbours`).
  */
 const SETTLE = `with result as materialized (
   select * from json_to_recordset($1::json) as r(
     id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
     attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
+  where set_config('synchronous_commit', 'off', true) is not null
 ),
 finished as (
   delete from delivery_queue q using result r

@@ -80,6 +80,22 @@ describe.each(engines)('due deliveries on %s', (engine) => {
     expect(written).toEqual({ claims: 40, updated: 40, besideIndexes: 40 });
   });
 
+  it('are settled without a flush, which the commits of submissions would wait for', async () => {
+    await using database = await openTestDatabase(engine);
+    const id = await givenDelivery(database);
+    const { claims } = await claimDue(database, { ...start, page: 100 });
+    await database.execute(`create table commits (flushes text)`);
+    await database.execute(`create function note_commit() returns trigger language plpgsql as
+      $$ begin insert into commits values (current_setting('synchronous_commit')); return null; end $$`);
+    await database.execute(`create constraint trigger at_commit after insert on deliveries
+      deferrable initially deferred for each row execute function note_commit()`);
+
+    await settleDeliveries(database, [{ id, lease: claims[0]?.lease ?? '', status: 'delivered' }]);
+
+    expect(await database.select('select flushes from commits')).toEqual([{ flushes: 'off' }]);
+    expect(await database.select('show synchronous_commit')).toEqual([{ synchronous_commit: 'on' }]);
+  });
+
   it('are settled by their ids, not by reading all of the queue', async () => {
     await using database = await openTestDatabase(engine);
     // Too few for autovacuum, after which a table of one page would rightly be read as a whole.
