@@ -21,6 +21,7 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';
@@ -71,7 +72,9 @@ export async function visitToMessage(
   return {
     ...looks,
     description: definition.description ?? '',
-    fields: shownFields(definition.fields, held).map((field) => fieldToMessage(withoutDefault(field))),
+    fields: await inTimeSlice(() =>
+      shownFields(definition.fields, held).map((field) => fieldToMessage(withoutDefault(field))),
+    ),
     answers,
     ...(review === true && !posted && { pictures: await signaturesIn(context, definition, answers) }),
     allowPartial,

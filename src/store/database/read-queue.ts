@@ -74,8 +74,8 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
 
 /**
  * Runs what takes long of the project whose request is under way: while others use the service, one after the other,
- * with a rest after each three times as long as it took, so that the project has a quarter of one core. Eight lists, an export,
- * an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
+ * with a rest after each three times as long as it took, so that the project has a quarter of one core. Eight lists, an
+ * export, an erasure and a replay at once kept two busy, and others' submissions waited (`npm run bench -- neighbours`).
  */
 export async function runSeriallyForProject<T>(work: () => Promise<T>, restOf = restAfter): Promise<T> {
   const { reader } = current.getStore() ?? {};

@@ -49,7 +49,7 @@ const lastSlices = new WeakMap<object, Promise<void>>();
 
 /**
  * Everybody waits for a slice of the embedded database. A server writes what a slice has changed in one go, for which
- * others' commits wait. With 10 ms the p99 of others' submissions was a fifth longer on the embedded database
+ * others' commits wait. With 10 ms the p99 of others' submissions was a quarter longer on the embedded database
  * (`npm run bench -- neighbours`), with 50 ms twice as long on a server.
  */
 const SLICE_MS = 5;
