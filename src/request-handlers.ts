@@ -104,7 +104,8 @@ function createExpressApp(config: Config, parts: Parts): Express {
     .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens, guides }));
   // REST calls are the most frequent: they are not compared with the paths of all pages first. With a server they go on
   // in the next phase of the event loop, so that more of them share a statement: that is a fifth more of reads by id and
-  // of submissions. The embedded database gains nothing by it.
+  // of submissions. With the embedded database it
+  // gains nothing, and others wait longer beside a busy project.
   app.use((request, response, next) => {
     if (!ofRestOnly.test(request.path)) pagesAndMcp(request, response, next);
     else if (databaseUrl === undefined) next();

@@ -66,8 +66,8 @@ const KEYLESS_FAILURES = 10;
  * What is finished has no delay anyway. The planner takes it for one row then, and finds it by its id; for a hundred it
  * would read all pages of a queue that is small when it plans, and for long after it has grown.
  *
- * Its commit is not flushed: after a crash of the server, what was settled in the last second is repeated like what was
- * under way. Submissions, whose commits are, would wait for it (`npm run bench -- neighbours`).
+ * The commit is not flushed, since submissions would wait for the flush (`npm run bench -- neighbours`). After a crash of
+ * the server, what was settled in the second before it is repeated like what was under way.
  */
 const SETTLE = `with result as materialized (
   select * from json_to_recordset($1::json) as r(

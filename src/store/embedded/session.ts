@@ -48,7 +48,7 @@ export async function openEmbeddedSession({ place, dump }: DatabasePlace): Promi
   thread.once('exit', () => {
     if (!isClosed) throw new Error('The thread of the embedded database has ended');
   });
-  // Node would take the answers that come meanwhile in the same turn of the event loop, up to a thousand.
+  // Without this, Node takes up to a thousand answers in one turn of the event loop, and nothing else runs meanwhile.
   thread.on('message', (answer: DatabaseAnswer) => setImmediate(receive, answer));
 
   return {
