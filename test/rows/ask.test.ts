@@ -250,9 +250,11 @@ describe.each(engines)('a question of one call on %s', (engine) => {
     const day = "interval '25 hours'";
     const formId = first.form_id;
     const isThere = async () => (await service.get(`/v1/forms/${formId}`)).status;
+    // The service looks each minute, too: whichever of the two finds the form first removes it.
     const look = async () => {
       await service.database.execute('update forms set question_due_at = now() where id = $1', [formId]);
-      return removeIdleQuestions(service.database, 100);
+      await removeIdleQuestions(service.database, 100);
+      return isThere();
     };
 
     const whileOpen = await look();
@@ -262,12 +264,10 @@ describe.each(engines)('a question of one call on %s', (engine) => {
       `update sessions set cancelled_at = cancelled_at - ${day}, expires_at = expires_at - ${day} where id = $1`,
       [first.id],
     );
-    const after = await look();
+    await until(async () => (await look()) === 404);
     const again = await asked({ definition, retention_days: 1 });
 
-    expect([whileOpen.deleted, whileKept.deleted]).toEqual([[], []]);
-    expect(after.deleted.map((form) => form.id)).toEqual([formId]);
-    expect([await isThere(), again.form_id === formId]).toEqual([404, false]);
+    expect([whileOpen, whileKept, again.form_id === formId]).toEqual([200, 200, false]);
   });
 
   it('shows the submission to keys that may read answers alone', async () => {
