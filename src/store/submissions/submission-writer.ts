@@ -28,9 +28,9 @@ import {
  * Makes the one way submissions are stored: those that arrive together are written together, in one
  * statement and one commit, and each caller is answered after the commit that holds its row.
  *
- * While one group is being written, the next one is collected. An idle writer writes at the end of the event
- * loop's turn, never on a timer. The database is sent the next group before the callers of one are answered, so that it
- * works meanwhile.
+ * While a group is being written, the next one of its projects is collected; those of other projects do not wait for it,
+ * up to `MAX_GROUPS` at once. An idle writer writes at the end of the event loop's turn, never on a timer. The database
+ * is sent the next group before the callers of one are answered, so that it works meanwhile.
  */
 export function createSubmissionWriter(
   db: Pick<Database, keyof Queries | 'engine'>,
@@ -47,7 +47,9 @@ export function createSubmissionWriter(
   let heldBytes = 0;
   let heldRows = 0;
   let closing = false;
-  let running: Promise<void> | undefined;
+  /** The projects of the groups that are being written. */
+  const beingWritten = new Set<string>();
+  const running = new Set<Promise<void>>();
 
   async function run(): Promise<void> {
     await yieldToEventLoop();
@@ -62,13 +64,12 @@ export function createSubmissionWriter(
         storing = storeNext();
       }
     }
-    running = undefined;
   }
 
-  /** Begins to write what is pending, if anything does. */
+  /** Begins to write what is pending of projects of which nothing is being written, if anything is. */
   function storeNext(): Promise<() => void> | undefined {
     refuseLate();
-    const group = takeGroup(queue, groupRows);
+    const group = takeGroup(queue, beingWritten, groupRows);
     return group.length === 0 ? undefined : store(group);
   }
 
@@ -84,6 +85,8 @@ export function createSubmissionWriter(
   /** Writes a group, and gives what answers its callers. */
   async function store(group: Waiting[]): Promise<() => void> {
     const batch = tracing && traceBatch(tracing, group);
+    const projects = new Set(group.map(({ row }) => row.projectId));
+    for (const project of projects) beingWritten.add(project);
     try {
       const results = await insertSubmissions(db, group, insertOptions);
       if (metrics !== undefined) count(metrics, group, results);
@@ -96,6 +99,8 @@ export function createSubmissionWriter(
       return () => {
         for (const waiting of group) settle(waiting, () => waiting.reject(error));
       };
+    } finally {
+      for (const project of projects) beingWritten.delete(project);
     }
   }
 
@@ -133,13 +138,16 @@ export function createSubmissionWriter(
       heldRows += 1;
       const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
       queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
-      running ??= forEverybody(run);
+      if (running.size < MAX_GROUPS && !beingWritten.has(row.projectId)) {
+        const ended = forEverybody(run).then(() => void running.delete(ended));
+        running.add(ended);
+      }
       return promise;
     },
     waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),
     async close() {
       closing = true;
-      await running;
+      await Promise.all(running);
     },
   };
 }
@@ -187,6 +195,8 @@ export const LATEST_COMMIT_MS = MAX_WAIT_MS + LONGEST_STATEMENT_MS;
 const GROUP_ROWS = 500;
 /** The embedded database does nothing else meanwhile, for some 0.3 ms a row. */
 const EMBEDDED_GROUP_ROWS = 100;
+/** So that one project's flood, and what two others send meanwhile, hold up nobody (`npm run bench -- neighbours`). */
+const MAX_GROUPS = 3;
 /** What PostgreSQL parses in a few milliseconds; one row alone may be larger. */
 const GROUP_BYTES = 2 * 1024 * 1024;
 
@@ -202,14 +212,16 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 const SLOTS = 16;
 
 /**
- * Takes the rows of the next group off the queue: the first ones, up to one that claims what another does. If not all
- * fit, projects take turns, so that the flood of one does not hold up the others.
+ * Takes the rows of the next group off the queue: the first ones of other projects than those that are being written, up
+ * to one that claims what another does. If not all fit, projects take turns, so that the flood of one does not hold up
+ * the others.
  */
-function takeGroup(queue: Waiting[], mostRows: number): Waiting[] {
+function takeGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows: number): Waiting[] {
   const claimed = new Set<string>();
   const group = new Set<Waiting>();
   let bytes = 0;
-  for (const waiting of queue.length > mostRows ? inTurns(queue) : queue) {
+  const free = queue.filter(({ row }) => !beingWritten.has(row.projectId));
+  for (const waiting of free.length > mostRows ? inTurns(free) : free) {
     const claims = claimsOf(waiting.row);
     bytes += waiting.json.length;
     const full = group.size === mostRows || (group.size > 0 && bytes > GROUP_BYTES);
@@ -217,8 +229,7 @@ function takeGroup(queue: Waiting[], mostRows: number): Waiting[] {
     for (const id of claims) claimed.add(id);
     group.add(waiting);
   }
-  if (group.size === queue.length) return queue.splice(0);
-  queue.splice(0, queue.length, ...queue.filter((waiting) => !group.has(waiting)));
+  if (group.size > 0) queue.splice(0, queue.length, ...queue.filter((waiting) => !group.has(waiting)));
   return [...group];
 }
 

@@ -60,6 +60,34 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     expect(await countSubmissions(database, 'form_two')).toEqual({ accepted: 1, spam: 0 });
   });
 
+  it('stores a submission of one project while the group of another is being written', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const held: Database = {
+      ...database,
+      execute: async (sql, params, options) => {
+        if (JSON.stringify(params).includes('form_one')) {
+          begin();
+          await released;
+        }
+        return database.execute(sql, params, options);
+      },
+    };
+    const writer = createSubmissionWriter(held);
+    const first = writer.write(aSubmission());
+    await begun;
+    const next = writer.write(aSubmission());
+
+    const other = await writer.write(aSubmission({ projectId: 'prj_two', formId: 'form_two' }));
+    const meanwhile = await countSubmissions(database, 'form_one');
+    release();
+
+    expect(other).toEqual({ outcome: 'stored' });
+    expect(meanwhile).toEqual({ accepted: 0, spam: 0 });
+    expect([await first, await next]).toEqual([{ outcome: 'stored' }, { outcome: 'stored' }]);
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 2, spam: 0 });
+  });
+
   it('refuses a bad row alone and stores its neighbours', async () => {
     const writer = createSubmissionWriter(database);
     const rows = Array.from({ length: 40 }, (_, index) =>
