@@ -99,18 +99,15 @@ const replayFailed = {
   }),
 };
 
+const deliveryList = { name: 'deliveries', query: deliveriesQuery, item: delivery } as const;
+const ofStatus = (text?: z.output<typeof status>) => ({ status: enumValue(DeliveryStatus, text) });
+
 /** The routes of what was sent: the interface's, in its order, and those added to them. */
 export const deliveryRoutes: Route[] = tagged('Deliveries', [
   listRoute('/v1/webhooks/:id/deliveries', rpcs.listDeliveries, {
     summary: 'List a webhook’s deliveries with their attempts, newest first',
-    name: 'deliveries',
-    query: deliveriesQuery,
-    input: ({ id, query, page }) => ({
-      webhookId: id,
-      ...page,
-      status: enumValue(DeliveryStatus, query.status),
-    }),
-    item: delivery,
+    ...deliveryList,
+    input: ({ id, query, page }) => ({ webhookId: id, ...page, ...ofStatus(query.status) }),
   }),
   route('post', '/v1/webhook-deliveries/:id/replay', rpcs.replayDelivery, {
     summary: 'Send a failed or delivered delivery again: to a webhook, or an email of a submission',
@@ -136,14 +133,8 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, including emails, newest first',
-    name: 'deliveries',
-    query: deliveriesQuery,
-    input: ({ id, query, page }) => ({
-      formId: id,
-      ...page,
-      status: enumValue(DeliveryStatus, query.status),
-    }),
-    item: delivery,
+    ...deliveryList,
+    input: ({ id, query, page }) => ({ formId: id, ...page, ...ofStatus(query.status) }),
   }),
   route('post', '/v1/forms/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,

@@ -24,7 +24,7 @@ import { translationProblems } from './translations.ts';
  * Checks the definition as it was sent, part by part, so that a part of the wrong shape hides no problem of
  * another. What is missing or of the wrong type is left to the schema.
  */
-export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
+export function definitionProblems(input: unknown, options: DefinitionOptions): Violation[] {
   if (!isObject(input)) return [];
   const fields = Array.isArray(input.fields) ? input.fields.slice(0, formLimits.fields).map(readField) : [];
   const patterns = patternProblems(fields.map((field) => field.input));
@@ -67,12 +67,13 @@ function pageProblems(pages: unknown, fields: FieldSent[]): Violation[] {
   return [custom(`pages.${last}`, `The last step with a field is ${last}`)];
 }
 
-function visibilityProblems(fields: FieldSent[], { keepsConditions = false }: RuleOptions): Violation[] {
+function visibilityProblems(fields: FieldSent[], options: DefinitionOptions): Violation[] {
   const earlier = new Map<string, Choices | undefined>();
   return fields.flatMap((field, index) => {
     const { visibleWhen } = isObject(field.input) ? field.input : {};
     const problems = conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
-    if (field.id !== undefined) earlier.set(field.id, keepsConditions ? undefined : answerable(field));
+    const choices = options.keepsConditions === true ? undefined : answerable(field);
+    if (field.id !== undefined) earlier.set(field.id, choices);
     return problems;
   });
 }
@@ -104,7 +105,7 @@ function tooManySearches(fields: FieldSent[]): Violation[] {
 /** At worst 50 ms for a form made without a key, four times as long for others. */
 const MAX_SEARCHES = 200;
 
-function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleOptions): Violation[] {
+function deliveryProblems(delivery: unknown, fields: FieldSent[], options: DefinitionOptions): Violation[] {
   if (!isObject(delivery)) return [];
   if (delivery.type === 'webhook') return urlProblems(delivery, options);
   if (delivery.type !== 'email') return [];
@@ -118,7 +119,10 @@ function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleO
   ];
 }
 
-function urlProblems({ url }: { url?: unknown }, { allowPrivateUrls, keptUrl }: RuleOptions): Violation[] {
+function urlProblems(
+  { url }: { url?: unknown },
+  { allowPrivateUrls, keptUrl }: DefinitionOptions,
+): Violation[] {
   const path = 'delivery.url';
   if (url === undefined && keptUrl === undefined) return [required(path)];
   if (typeof url !== 'string') return [];
@@ -167,10 +171,12 @@ function needsKey(path: string): Violation {
 }
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };
-type RuleOptions = {
+export type DefinitionOptions = {
   keyless: boolean;
   allowPrivateUrls: boolean;
+  /** The URL of a webhook that leaves it out; absent: it is required. */
   keptUrl?: string;
+  /** Whether the conditions are those of a version in use, whose author alone could correct what they compare with. */
   keepsConditions?: boolean;
 };
 

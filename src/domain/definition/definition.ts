@@ -7,7 +7,7 @@ import { textUpTo } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { formLimits } from '../limits/limits.ts';
-import { definitionProblems } from './definition-rules.ts';
+import { type DefinitionOptions, definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
 import { normalizeField } from './field-rules.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
@@ -15,6 +15,7 @@ import { normalizeTranslations, pageSchema, type Translations, translationsSchem
 
 export type { Condition } from '../conditions/condition.ts';
 export type { Field } from '../fields/field.ts';
+export type { DefinitionOptions } from './definition-rules.ts';
 export type { Delivery, EmailDelivery } from './delivery.ts';
 
 /** The shape of a slug: a label, not unique. */
@@ -78,15 +79,6 @@ function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOpt
   const { to = [], ...rest } = delivery;
   return to.length > 0 ? { ...rest, to } : rest;
 }
-
-export type DefinitionOptions = {
-  keyless: boolean;
-  allowPrivateUrls: boolean;
-  /** The URL of a webhook that leaves it out; absent: it is required. */
-  keptUrl?: string;
-  /** Whether the conditions are those of a version in use, whose author alone could correct what they compare with. */
-  keepsConditions?: boolean;
-};
 
 export type DefinitionResult =
   | { ok: true; definition: FormDefinition; deliverySecret?: string }

@@ -39,6 +39,9 @@ const spamSchema = z
   })
   .describe('How spam is detected.');
 
+/** For how many days submissions are kept. */
+export const daysKept = z.int().min(retentionDays.min).max(retentionDays.max);
+
 /** The shape of a form's settings as people send them. */
 export const settingsSchema = z
   .strictObject({
@@ -52,12 +55,7 @@ export const settingsSchema = z
       .describe('Where the human goes after a submission; HTTPS, or http on loopback.'),
     allowedOrigins: origins.describe('Browser origins that may post; none: any.'),
     embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
-    retentionDays: z
-      .int()
-      .min(retentionDays.min)
-      .max(retentionDays.max)
-      .exactOptional()
-      .describe('Absent: submissions are kept permanently.'),
+    retentionDays: daysKept.exactOptional().describe('Absent: submissions are kept permanently.'),
     closesAt: textUpTo(64)
       .refine((time) => isDatetime(time) && isTimestamp(time), {
         error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',

@@ -10,7 +10,7 @@ import { shape } from '../../http/shape.ts';
 import { customRoute, type Route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf } from '../schemas.ts';
-import { emailBody, formId, formStatus, sharedForm, webhookSecret } from './schemas.ts';
+import { emailBody, formHead, sharedForm, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
 export const ACTIVATION_PATH = '/api/forms/:id/activate';
@@ -22,10 +22,7 @@ const tokenQuery = z.object({
 });
 
 const activated = shape(FormSchema, '', {
-  id: formId,
-  name: z.string(),
-  slug: z.string(),
-  status: formStatus,
+  ...formHead,
   current_version_id: z.string(),
   share: sharedForm,
 });

@@ -20,8 +20,8 @@ import {
   definitionOf,
   emailBody,
   form,
+  formHead,
   formId,
-  formStatus,
   listedForm,
   missingOf,
   missingTranslations,
@@ -34,12 +34,7 @@ const { method: rpcs } = FormsService;
 /** A new form: its definition, and what names it in files. */
 const newForm = definitionBeside(formNames);
 
-const draft = shape(FormSchema, '', {
-  id: formId,
-  name: z.string(),
-  slug: z.string(),
-  status: formStatus,
-});
+const draft = shape(FormSchema, '', formHead);
 
 const createdReply = z.object({
   form: draft.schema.extend({

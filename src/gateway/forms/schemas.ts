@@ -19,7 +19,15 @@ import type { RouteContext } from '../route-context.ts';
 import { jsonObject } from '../schemas.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
-export const formStatus = z.enum(['draft', 'published', 'archived']);
+
+/** What each description of a form begins with. */
+export const formHead = {
+  id: formId,
+  name: z.string(),
+  slug: z.string(),
+  status: z.enum(['draft', 'published', 'archived']),
+};
+
 export const webhookSecret = z
   .string()
   .exactOptional()
@@ -32,10 +40,7 @@ export const emailBody = z
   .meta({ id: 'EmailInput' });
 
 const formFields = {
-  id: formId,
-  name: z.string(),
-  slug: z.string(),
-  status: formStatus,
+  ...formHead,
   current_version_id: z.string().nullable(),
   created_by: from(
     ({ createdBy }: Form) => creatorOf(createdBy),

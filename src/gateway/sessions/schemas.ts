@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { retentionDays, sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
+import { daysKept } from '../../domain/definition/settings.ts';
+import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
 import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
@@ -79,10 +80,7 @@ export const askBody = z
         'The same as a flat JSON Schema of the answer, as Zod and Pydantic write it: strings (also of the formats date, ' +
           'date-time, email and uri), numbers, integers, booleans, enums, and arrays of an enum.',
       ),
-    retention_days: z
-      .int()
-      .min(retentionDays.min)
-      .max(retentionDays.max)
+    retention_days: daysKept
       .exactOptional()
       .describe(
         'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +

@@ -28,17 +28,12 @@ export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
     }
   }
 
-  function enter(name: string): Promise<void> | undefined {
+  function enter(name: string): Promise<void> {
     const reader = readers.get(name) ?? { running: 0, waiting: [] };
     readers.set(name, reader);
-    if (running < ofAll && reader.running < ofOne) {
-      running += 1;
-      reader.running += 1;
-      return undefined;
-    }
-    const { waiting } = reader;
     return new Promise((resolve) => {
-      waiting.push(resolve);
+      reader.waiting.push(resolve);
+      startNext();
     });
   }
 

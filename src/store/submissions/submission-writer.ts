@@ -53,16 +53,12 @@ export function createSubmissionWriter(
 
   async function run(): Promise<void> {
     await yieldToEventLoop();
-    let storing = storeNext();
-    while (storing !== undefined) {
+    for (let storing = storeNext(); storing !== undefined; ) {
       const answer = await storing;
-      storing = storeNext();
-      if (storing !== undefined) await yieldToEventLoop();
+      const next = storeNext();
+      await yieldToEventLoop();
       answer();
-      if (storing === undefined) {
-        await yieldToEventLoop();
-        storing = storeNext();
-      }
+      storing = next ?? storeNext();
     }
   }
 
