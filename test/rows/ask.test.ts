@@ -253,9 +253,16 @@ describe.each(engines)('a question of one call on %s', (engine) => {
     // The service looks each minute, too: whichever of the two finds the form first removes it.
     const look = async () => {
       await service.database.execute('update forms set question_due_at = now() where id = $1', [formId]);
-      await removeIdleQuestions(service.database, 100);
+      const { deleted } = await removeIdleQuestions(service.database, 100);
+      removed.push(...deleted.map((form) => form.id));
       return isThere();
     };
+    const removed: string[] = [];
+    /** The service tells of what it removes in the audit log. */
+    const told = () =>
+      service.database.select(`select 1 from audit_entries where action = 'form.removed' and form_id = $1`, [
+        formId,
+      ]);
 
     const whileOpen = await look();
     await service.post(`/v1/sessions/${first.id}/cancel`);
@@ -265,6 +272,7 @@ describe.each(engines)('a question of one call on %s', (engine) => {
       [first.id],
     );
     await until(async () => (await look()) === 404);
+    await until(async () => removed.length + (await told()).length === 1);
     const again = await asked({ definition, retention_days: 1 });
 
     expect([whileOpen, whileKept, again.form_id === formId]).toEqual([200, 200, false]);
