@@ -49,9 +49,9 @@ export function createSubmissionWriter(
   let closing = false;
   /** The projects of the groups that are being written. */
   const beingWritten = new Set<string>();
-  const running = new Set<Promise<void>>();
+  const running = new Map<symbol, Promise<void>>();
 
-  async function run(): Promise<void> {
+  async function run(key: symbol): Promise<void> {
     await yieldToEventLoop();
     for (let storing = storeNext(); storing !== undefined; ) {
       const answer = await storing;
@@ -60,6 +60,8 @@ export function createSubmissionWriter(
       answer();
       storing = next ?? storeNext();
     }
+    // At once: a caller that has just been answered may write again.
+    running.delete(key);
   }
 
   /** Begins to write what is pending of projects of which nothing is being written, if anything is. */
@@ -135,15 +137,16 @@ export function createSubmissionWriter(
       const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
       queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
       if (running.size < MAX_GROUPS && !beingWritten.has(row.projectId)) {
-        const ended = forEverybody(run).then(() => void running.delete(ended));
-        running.add(ended);
+        const key = Symbol('group');
+        const ended = forEverybody(() => run(key));
+        running.set(key, ended);
       }
       return promise;
     },
     waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),
     async close() {
       closing = true;
-      await Promise.all(running);
+      await Promise.all(running.values());
     },
   };
 }
@@ -191,7 +194,10 @@ export const LATEST_COMMIT_MS = MAX_WAIT_MS + LONGEST_STATEMENT_MS;
 const GROUP_ROWS = 500;
 /** The embedded database does nothing else meanwhile, for some 0.3 ms a row. */
 const EMBEDDED_GROUP_ROWS = 100;
-/** So that one project's flood, and what two others send meanwhile, hold up nobody (`npm run bench -- neighbours`). */
+/**
+ * Written at once. With one, a submission waited for the commit of another project's flood, and then for its own
+ * (`npm run bench -- neighbours`).
+ */
 const MAX_GROUPS = 3;
 /** What PostgreSQL parses in a few milliseconds; one row alone may be larger. */
 const GROUP_BYTES = 2 * 1024 * 1024;
