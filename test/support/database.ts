@@ -11,14 +11,17 @@ export const engines = ['pglite', 'postgres'] as const;
 export type EngineName = (typeof engines)[number];
 
 /**
- * An empty, migrated database until the scope of `await using` is left, for tests that change its rows
- * alone. The next test of this process gets the same one, emptied: opening one costs half a second.
+ * An empty, migrated database until the scope of `await using` is left. The next test of this process
+ * gets the same one, emptied, since opening one costs half a second; but not if this test added a table,
+ * a function or a trigger.
  */
 export async function openTestDatabase(engine: EngineName): Promise<TestDatabase> {
   const database = idle[engine].pop() ?? (engine === 'pglite' ? await openEmbedded() : await openOnServer());
+  const before = await definitionsIn(database);
   return {
     ...database,
     async [Symbol.asyncDispose]() {
+      if ((await definitionsIn(database)) !== before) return database.close();
       await emptyTables(database);
       idle[engine].push(database);
     },
@@ -62,6 +65,17 @@ async function openOnServer(): Promise<OpenDatabase> {
 
 /** Open and used by nobody. They end with the process, and those on the server with the run. */
 const idle: Record<EngineName, OpenDatabase[]> = { pglite: [], postgres: [] };
+
+/** How many tables, functions and triggers the database has, as `tables,functions,triggers`. */
+async function definitionsIn(database: Database): Promise<string> {
+  const [row] = await database.select(
+    `select concat_ws(',',
+       (select count(*) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'),
+       (select count(*) from pg_proc where pronamespace = 'public'::regnamespace),
+       (select count(*) from pg_trigger where not tgisinternal)) as definitions`,
+  );
+  return String(row?.definitions);
+}
 
 const tableNames = entities.map(({ meta }) => meta.tableName);
 
