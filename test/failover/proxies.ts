@@ -119,7 +119,8 @@ ${config}
   },
 };
 
-async function accepts(port: number): Promise<boolean> {
+/** Whether something listens on a port of loopback. */
+export async function accepts(port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(port, '127.0.0.1');
   socket.once('connect', () => resolve(true)).once('error', () => resolve(false));

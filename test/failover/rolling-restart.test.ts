@@ -8,7 +8,7 @@ import { runOn } from '../support/postgres.ts';
 import { type Process, startProcess } from '../support/processes.ts';
 import { freePort, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
-import { type StartedProxy, startProxy } from './proxies.ts';
+import { accepts, type StartedProxy, startProxy } from './proxies.ts';
 
 const KEY = `hfs_${'r'.repeat(43)}`;
 /** All in all; `TEST_REQUESTS=3000` where other tests run beside it. */
@@ -47,6 +47,8 @@ listen stats
   stats uri /
 `;
   const proxy = await startProxy(owned, 'haproxy', { port, instances, edit });
+  // It begins to listen on one port after the other.
+  await until(() => accepts(statsPort), 15_000, proxy.output);
   await until(() => allAreUp(statsPort), 15_000, proxy.output);
   const load = startLoad(proxy, rpcPort, await givenForm(instances[0]));
 
