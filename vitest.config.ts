@@ -1,10 +1,22 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** A file to write a report in JSON to. */
 const report = process.env.TEST_REPORT;
 
 /** What takes minutes has a folder and a script of its own, `npm run test:abuse` and so on, beside `npm test`. */
 const slow = ['abuse', 'citus', 'clients', 'failover', 'fuzz', 'kills'];
+
+/** Vitest begins with the largest files where it knows no durations. These are small, take minutes, and would end last. */
+const longest = ['test/services/rights.test.ts', 'test/days.test.ts'];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLongest = ({ moduleId }: TestSpecification) => longest.some((file) => moduleId.endsWith(file));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+  }
+}
 
 export default defineConfig(({ mode }) => ({
   test: {
@@ -15,6 +27,7 @@ export default defineConfig(({ mode }) => ({
     pool: 'forks',
     // The files that run in one process share what is slow to start: sources, databases, the browser.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
     // One more than two cores can run: some tests wait for clocks and for other processes.
     // Those that bound time and memory, or crash what others wait for, have the machine to themselves.
     maxWorkers: ['abuse', 'failover'].includes(mode) ? 1 : 3,
