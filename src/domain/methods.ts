@@ -115,6 +115,7 @@ const forms: MethodTable<typeof FormsService> = {
     audit: changes('form.created'),
     size: messageLimits.definition,
     keylessSize: messageLimits.keylessDefinition,
+    ...keepsReply,
   },
   getActivation: { ...openRead, audit: changesNothing },
   activateForm: {
@@ -131,6 +132,7 @@ const forms: MethodTable<typeof FormsService> = {
     ...needs('forms:write'),
     audit: changes('form.published'),
     size: messageLimits.definition,
+    ...keepsReply,
   },
   applyForm: {
     ...needs('forms:publish'),
@@ -200,7 +202,7 @@ const submissions: MethodTable<typeof SubmissionsService> = {
 const sessions: MethodTable<typeof SessionsService> = {
   createSession: {
     ...mayOpen('sessions:write', pageLimits.session),
-    audit: notes('session.created', 'form.created'),
+    audit: notes('session.created', 'form.created', 'submission.read'),
     size: messageLimits.definition,
   },
   getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
@@ -230,7 +232,11 @@ const sessions: MethodTable<typeof SessionsService> = {
 const webhookLimits = { name: 'webhook', per: 'minute', client: 60, form: 60, total: 600 } as const;
 
 const webhooks: MethodTable<typeof WebhooksService> = {
-  createWebhook: { ...mayOpen('webhooks:write', webhookLimits), audit: changes('webhook.created') },
+  createWebhook: {
+    ...mayOpen('webhooks:write', webhookLimits),
+    audit: changes('webhook.created'),
+    ...keepsReply,
+  },
   listWebhooks: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
   getWebhook: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
   updateWebhook: { ...needs('webhooks:write'), audit: changes('webhook.changed'), stores: 'nothing' },
@@ -266,7 +272,7 @@ const webhooks: MethodTable<typeof WebhooksService> = {
 };
 
 const keys: MethodTable<typeof KeysService> = {
-  createKey: { ...needs('keys:write'), audit: changes('key.created') },
+  createKey: { ...needs('keys:write'), audit: changes('key.created'), ...keepsReply },
   listKeys: { ...needs('keys:write'), audit: showsNoAnswers },
   deleteKey: { ...needs('keys:write'), audit: changes('key.revoked'), stores: 'nothing' },
 };

@@ -13,7 +13,7 @@ import {
   readParts as receiveParts,
 } from '../admission/read-body.ts';
 import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
-import { definitionToMessage } from '../domain/definition/definition-proto.ts';
+import { definitionMessageOf } from '../domain/definition/definition-proto.ts';
 import { checkQuestions } from '../domain/definition/questions.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { pathOf, type Violation } from '../domain/errors/violations.ts';
@@ -133,17 +133,15 @@ function checkJsonType(contentType: string | undefined): void {
 }
 
 /**
- * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types.
+ * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types. It stays as
+ * it was sent: defaults are for the service to fill in, and no content of the request.
  *
  * The service checks it again and decides who has no key.
  */
 export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDefinition {
   const checked = checkDefinition(raw, options);
   if (!checked.ok) return checked;
-  const message = definitionToMessage(checked.definition);
-  const channel = message.delivery?.channel;
-  if (channel?.case === 'webhook') channel.value.secret = checked.deliverySecret ?? '';
-  return { ok: true, value: message };
+  return { ok: true, value: definitionMessageOf(raw as object) };
 }
 
 /**
@@ -161,10 +159,7 @@ export function readSubject(
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
   const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
-  if (checked.ok) {
-    const { delivery: _, ...message } = definitionToMessage(checked.definition);
-    return { ok: true, value: { case: 'definition', value: message } };
-  }
+  if (checked.ok) return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
   const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
   return { ok: false, violations };
 }

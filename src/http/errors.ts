@@ -53,7 +53,7 @@ const UNDECODABLE = 'The path is not correctly encoded';
 
 function ofFailure(error: ConnectError, failure: Failure): RestError {
   const reason = reasonOf(error);
-  const { submissionId, violations, changes } = failure;
+  const { submissionId, sessionId, violations, changes } = failure;
   const [, status, usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const headers = headersOf(error.metadata);
@@ -73,6 +73,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         details,
         reason: nameOf(reason),
         ...(submissionId !== '' && { submission_id: submissionId }),
+        ...(sessionId !== '' && { session_id: sessionId }),
         ...(changes.length > 0 && { changes: changes.map((each) => change.of(each)) }),
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
@@ -189,6 +190,10 @@ export const nextInWords = {
   list: 'Check the id: GET /v1/forms lists the forms, and POST /api/forms/:id/activate publishes a draft.',
   read: 'Read what is there already, such as by GET /v1/sessions/:id or GET /v1/forms/:id.',
   get_submission: 'Read the submission that is there already: GET /v1/submissions/:id with submission_id.',
+  get_session:
+    'Read the session that the Idempotency-Key belongs to: GET /v1/sessions/:id with session_id. For another request, send another key.',
+  with_other_idempotency_key:
+    'The Idempotency-Key belongs to an earlier request. Send that request again as it was, or this one with another key.',
   create_session:
     'Open a session for a person: POST /v1/forms/:id/sessions, with the answers that are known as prefill.',
   activate_form:
@@ -221,7 +226,11 @@ export const errorBody = z
       reason: z
         .enum(Object.keys(failures).map((reason) => nameOf(Number(reason))))
         .describe('The finer word beside the code.'),
-      submission_id: z.string().exactOptional().describe('The submission that a session already has.'),
+      submission_id: z
+        .string()
+        .exactOptional()
+        .describe('The submission that a session already has, or that the `Idempotency-Key` belongs to.'),
+      session_id: z.string().exactOptional().describe('The session that the `Idempotency-Key` belongs to.'),
       changes: z
         .array(change.schema)
         .exactOptional()

@@ -184,7 +184,7 @@ export type Outcome = { facts: Record<string, unknown>; next?: string[]; untrust
  */
 export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
   const { fault, body } = restErrorOf(withPaths(error, (path) => fieldOf(path, input)));
-  const { reason, message, submission_id, details, retryable, retry_after } = body.error;
+  const { reason, message, submission_id, session_id, details, retryable, retry_after } = body.error;
   const problems = details.map(problemOf);
   return {
     reason,
@@ -193,6 +193,7 @@ export function failureOf(error: unknown, { exchange, tool, input }: FailedCall)
     retryable,
     ...(retry_after !== undefined && { retry_after }),
     ...(submission_id !== undefined && { submission_id }),
+    ...(session_id !== undefined && { session_id }),
     next: nextAfter(body.error, tool),
   };
 }
@@ -241,6 +242,10 @@ function nextAfter({ next_call, reason, details, retry_after = 1 }: ErrorBody, t
       return 'Read what is there already: get_session or get_form.';
     case 'get_submission':
       return 'Read what is there already: get_submission with submission_id.';
+    case 'get_session':
+      return 'The idempotency_key belongs to this session: get_session with session_id. Another call needs another key.';
+    case 'with_other_idempotency_key':
+      return `The idempotency_key belongs to an earlier call: repeat that, or call ${tool} with another key.`;
     case 'create_session':
       return details.some(isForPerson)
         ? 'Only a person can answer these fields: call ask_person with the other answers as prefill.'
@@ -278,6 +283,7 @@ export type Failure = {
   retryable: boolean;
   retry_after?: number;
   submission_id?: string;
+  session_id?: string;
   next: string;
 };
 

@@ -17,7 +17,8 @@ import {
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
-import { isObject, type Json, type JsonObject } from '../domain/json/json.ts';
+import { isId } from '../domain/ids.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../domain/json/json-problems.ts';
 import { canonicalJson, fingerprint } from '../domain/json/json-text.ts';
 import { idempotencyKeyLength } from '../domain/limits/limits.ts';
@@ -25,7 +26,7 @@ import { policyOf } from '../domain/methods.ts';
 import { pseudonymOf } from '../domain/secrets/secret-key.ts';
 import { clientAddressOf, factsOf } from '../rpc/context.ts';
 import type { Transaction } from '../store/database/database.ts';
-import { findIdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
+import { findIdempotencyKey, type IdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
 import { findAnySession } from '../store/sessions/sessions.ts';
 import type { ServiceContext } from './context.ts';
 import { sessionsForm } from './forms/form-access.ts';
@@ -33,20 +34,14 @@ import { badParameter } from './request-values.ts';
 import { describeSession } from './sessions/session-access.ts';
 
 /**
- * The idempotency key of a request, with a digest of `content`, which is what makes two requests the
- * same: by the names of the REST body, as the caller gave it. Undefined without a key.
+ * The idempotency key of a submission, with a digest of `content`: of all that its caller says, what makes two of them
+ * the same. Undefined without a key.
  *
  * Throws `INVALID_ARGUMENT` for a text that can't be a key, and for content that JSON can't hold.
  */
 export function readIdempotency(key: string, content: Record<string, unknown>): Idempotency | undefined {
   if (key === '') return undefined;
-  if (key.length > idempotencyKeyLength.max || textProblem(key) !== undefined) {
-    throw badParameter(
-      'idempotency_key',
-      'invalid_string',
-      `Expected 1 to ${idempotencyKeyLength.max} characters`,
-    );
-  }
+  checkKey(key);
   const problems = Object.entries(content).flatMap(([name, value]) => jsonProblems(value, name));
   if (problems.length > 0) throw invalid(problems);
   return { key, fingerprint: fingerprint(content) };
@@ -58,6 +53,54 @@ export function readIdempotency(key: string, content: Record<string, unknown>): 
  */
 export function withinContent({ key, fingerprint: content }: Idempotency): Idempotency {
   return { key: `content:${fingerprint([key, content])}`, fingerprint: content };
+}
+
+/**
+ * The idempotency key of any other request, with the digest of all else in its message. The key counts for one API key,
+ * OAuth subject, owner or, of calls without any, network, and within `scope`: the name of the RPC or what narrows it.
+ * Undefined without a key.
+ *
+ * The digest is keyed, since requests hold secrets. It is empty for a message that JSON can't hold: what checks the
+ * request names the place. Throws `INVALID_ARGUMENT` for a text that can't be a key.
+ */
+export function requestIdempotency(
+  { secretKey }: Pick<ServiceContext, 'secretKey'>,
+  call: HandlerContext,
+  request: KeyedRequest,
+  { scope = [call.method.name], schema = call.method.input }: { scope?: string[]; schema?: DescMessage } = {},
+): Idempotency | undefined {
+  const { idempotencyKey } = request;
+  if (idempotencyKey === '') return undefined;
+  checkKey(idempotencyKey);
+  const { caller, owner } = factsOf(call);
+  const who =
+    caller?.keyId ??
+    pseudonymOf(secretKey, 'idempotency', owner?.address ?? networkOf(clientAddressOf(call)));
+  return {
+    key: fingerprint([who, ...scope, idempotencyKey]),
+    fingerprint: digestOf(secretKey, schema, request),
+  };
+}
+
+function digestOf(secretKey: Buffer, schema: DescMessage, request: Message): string {
+  try {
+    const { idempotencyKey: _, ...content } = toJson(schema, request) as JsonObject;
+    return fingerprint({ request: pseudonymOf(secretKey, 'idempotency-request', canonicalJson(content)) });
+  } catch {
+    return '';
+  }
+}
+
+function checkKey(key: string): void {
+  if (key.length <= idempotencyKeyLength.max && textProblem(key) === undefined) return;
+  const message = `Expected 1 to ${idempotencyKeyLength.max} characters`;
+  throw badParameter('idempotency_key', 'invalid_string', message);
+}
+
+/** Throws for a request that JSON can't hold: with a key it can't be stored. */
+export function requireDigest({ fingerprint }: Idempotency): void {
+  if (fingerprint !== '') return;
+  throw invalid([{ path: '', code: 'custom', message: 'Expected values that JSON can hold' }]);
 }
 
 /**
@@ -75,64 +118,75 @@ export async function replayAfterRefusal<T>(
   try {
     return await work();
   } catch (refusal) {
-    if (idempotency === undefined || !(refusal instanceof ConnectError)) throw refusal;
+    const mayBeRepeated = refusal instanceof ConnectError || refusal instanceof MadeMeanwhile;
+    if (idempotency === undefined || !mayBeRepeated) throw refusal;
     const first = await findFirst(idempotency.key);
     if (first === null) throw refusal;
-    return sameRequest(idempotency, first);
+    requireSame(idempotency, first);
+    return first.made();
   }
 }
 
-/** What the first request with the key made. Throws `ALREADY_EXISTS` if that was another request. */
-export function sameRequest<T>(idempotency: Idempotency | undefined, first: First<T>): T {
-  if (first.fingerprint === (idempotency?.fingerprint ?? null)) return first.made;
+/** The same for work that is not begun where there is a first request: it looks for that before, too. */
+export async function replayFirst<T>(
+  idempotency: Idempotency | undefined,
+  work: () => Promise<T>,
+  findFirst: (key: string) => Promise<First<T> | null>,
+): Promise<T> {
+  const first = idempotency === undefined ? null : await findFirst(idempotency.key);
+  if (first === null) return replayAfterRefusal(idempotency, work, findFirst);
+  requireSame(idempotency, first);
+  return first.made();
+}
+
+/** Throws `ALREADY_EXISTS`, with what the key belongs to, if the first request with the key was another one. */
+export function requireSame(idempotency: Idempotency | undefined, first: FirstRequest): void {
+  if (first.fingerprint === (idempotency?.fingerprint ?? null)) return;
+  const { sessionId = '', submissionId = '' } = first;
   throw failed(Reason.CONFLICT, 'The idempotency key was used for another request', {
     code: Code.AlreadyExists,
-    nextCall: NextCall.CORRECTED,
+    sessionId,
+    submissionId,
+    ...(sessionId === '' && submissionId === '' && { nextCall: NextCall.WITH_OTHER_IDEMPOTENCY_KEY }),
   });
 }
 
 /**
- * Makes what a request asks for, or gives again what the first request with its key made, for 24 hours. A key
- * counts for one API key, or for one client address without any, and for one RPC.
- *
- * `make` calls `record` in the transaction that stores the thing, before it takes other locks if it can. `again`
- * answers a repeated request; it is asked first, so that also a request is repeated that would be refused by now.
- * Throws `ALREADY_EXISTS` if the first request was another one.
+ * Carries out a call, or gives again the reply of the first one with its idempotency key, for 24 hours. The call keeps
+ * its reply by `keepReply`: sealed, since it may show secrets, or of what can be erased the id alone, by which it is
+ * read again.
  */
-export async function replayFirst<T>(
+export async function withKeptReply<T extends MessageInit>(
   context: ServiceContext,
   call: HandlerContext,
-  { key, content, again, make }: Making<T>,
+  { request, schema = call.method.input, about, isReadAgain, again, wasSame }: Repeatable<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
-  const idempotency = readIdempotency(key, content);
-  if (idempotency === undefined) return make(async () => undefined);
-  const id = idOf(context, call, idempotency);
-  const repeat = async () => {
-    const first = await findIdempotencyKey(context.database, id);
-    if (first === null) return undefined;
-    const { requestFingerprint, madeId, secret } = first;
-    const made = sameRequest(idempotency, { made: madeId, fingerprint: requestFingerprint });
-    return { reply: await again({ id: made, secret: secret === null ? '' : context.secrets.open(secret) }) };
-  };
-  const before = await repeat();
-  if (before !== undefined) return before.reply;
-  try {
-    return await make(async (tx, { id: madeId, secret: shown }) => {
-      const secret = shown === '' ? null : context.secrets.seal(shown);
-      const made = { id, requestFingerprint: idempotency.fingerprint, madeId, secret };
-      if (!(await insertIdempotencyKey(tx, made))) throw new MadeMeanwhile();
-    });
-  } catch (error) {
-    // The other one may also have made this one impossible.
-    if (!(error instanceof MadeMeanwhile || error instanceof ConnectError)) throw error;
-    const meanwhile = await repeat();
-    if (meanwhile === undefined) throw error;
-    return meanwhile.reply;
-  }
+  const idempotency = requestIdempotency(context, call, request, { schema });
+  if (idempotency === undefined) return work();
+  const { key: id, fingerprint: requestFingerprint } = idempotency;
+  const { output } = call.method;
+  keepers.set(call, async (tx, reply) => {
+    requireDigest(idempotency);
+    const kept = () => Buffer.from(toBinary(output, create(output, reply))).toString('base64');
+    const secret = isReadAgain ? null : context.secrets.seal(kept());
+    const isFirst = await insertIdempotencyKey(tx, { id, requestFingerprint, madeId: about, secret });
+    if (!isFirst) throw new MadeMeanwhile();
+  });
+  return replayFirst(idempotency, work, async (key) => {
+    const stored = await findIdempotencyKey(context.database, key);
+    if (stored === null) return null;
+    const { madeId, secret } = stored;
+    return {
+      fingerprint: (await wasSame(stored)) ? requestFingerprint : stored.requestFingerprint,
+      ...(isId('sess', madeId) && { sessionId: madeId }),
+      made: () => again(madeId, secret === null ? '' : context.secrets.open(secret)),
+    };
+  });
 }
 
 /**
- * What `record` throws, to roll back what a request has begun to store, where another request with its key has stored
+ * What `keepReply` throws, to roll back what a request has begun to store, where another request with its key has stored
  * the thing meanwhile.
  */
 class MadeMeanwhile extends Error {}
@@ -146,35 +200,29 @@ export function withReplays<S extends DescService>(
   context: ServiceContext,
   descriptor: S,
   implementation: ServiceImpl<S>,
+  former: FormerReplies,
 ): ServiceImpl<S> {
   const specs = Object.values(createServiceImplSpec(descriptor, implementation).methods);
   const replaying = specs.flatMap((spec) => {
     if (spec.kind !== 'unary' || policyOf(spec.method).keeps !== 'reply') return [];
-    const { input, output } = spec.method;
-    const showsSession = output.field.session !== undefined;
+    const { output } = spec.method;
+    const isReadAgain = output.field.session !== undefined;
     const method = (request: Message, call: HandlerContext) => {
-      if (!('idempotencyKey' in request) || request.idempotencyKey === '') return spec.impl(request, call);
-      const { key, content, sessionId } = contentOf(context, input, request);
-      return replayFirst<MessageInit>(context, call, {
-        key,
-        content,
-        async again({ id, secret }) {
-          const session = id === '' ? null : await findAnySession(context.database, id);
-          // What was erased is not shown again.
-          if (id !== '' && session === null) throw notFound('session');
-          if (!showsSession || session === null) return fromBinary(output, Buffer.from(secret, 'base64'));
-          const form = await sessionsForm(context.forms, session.formId);
-          return create(output, { session: await describeSession(context, form, session) });
-        },
-        async make(record) {
-          keepers.set(call, (tx, reply) => {
-            const whole = toBinary(output, create(output, reply));
-            const secret = showsSession ? '' : Buffer.from(whole).toString('base64');
-            return record(tx, { id: sessionId, secret });
-          });
-          return spec.impl(request, call);
-        },
-      });
+      if (!('idempotencyKey' in request)) return spec.impl(request, call);
+      const keyed = request as KeyedRequest;
+      const again = async (id: string, kept: string): Promise<MessageInit> => {
+        const session = isId('sess', id) ? await findAnySession(context.database, id) : undefined;
+        // What was erased is not shown again.
+        if (session === null) throw notFound('session');
+        if (session === undefined && id !== '') return former.read(call, keyed, id, kept);
+        if (session === undefined || !isReadAgain) return fromBinary(output, Buffer.from(kept, 'base64'));
+        const form = await sessionsForm(context.forms, session.formId);
+        return create(output, { session: await describeSession(context, form, session) });
+      };
+      const about = 'sessionId' in request ? String(request.sessionId) : '';
+      const wasSame = (stored: IdempotencyKey) => former.isSame(call, keyed, stored);
+      const repeatable = { request: keyed, about, isReadAgain, again, wasSame };
+      return withKeptReply(context, call, repeatable, async () => spec.impl(request, call));
     };
     return [[spec.method.localName, method] as const];
   });
@@ -182,8 +230,8 @@ export function withReplays<S extends DescService>(
 }
 
 /**
- * Returns the reply of a call, and keeps it where the call has an idempotency key: sealed, since it may show secrets.
- * Called last in the transaction that has the effect.
+ * Returns the reply of a call, and keeps it where the call has an idempotency key. Called last in the transaction that
+ * has the effect.
  */
 export async function keepReply<T extends MessageInit>(
   tx: Transaction,
@@ -196,61 +244,37 @@ export async function keepReply<T extends MessageInit>(
 
 const keepers = new WeakMap<HandlerContext, (tx: Transaction, reply: MessageInit) => Promise<void>>();
 
-/**
- * The key of a request, a digest of all else, and the session that it names, if any. The digest is keyed: requests hold
- * secrets, and no digest of these is stored.
- */
-function contentOf({ secretKey }: ServiceContext, schema: DescMessage, request: Message) {
-  const { idempotencyKey = '', ...content } = jsonOf(schema, request);
-  const digest = pseudonymOf(secretKey, 'idempotency-request', canonicalJson(content));
-  return { key: textOf(idempotencyKey), content: { request: digest }, sessionId: textOf(content.sessionId) };
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function jsonOf(schema: DescMessage, request: Message): JsonObject {
-  try {
-    const json = toJson(schema, request);
-    return isObject(json) ? json : {};
-  } catch {
-    throw invalid([{ path: '', code: 'custom', message: 'Expected values that JSON can hold' }]);
-  }
-}
-
-/** Stands for a secret in the content that makes two requests the same: no digest of the secret itself is stored. */
-export function secretInContent({ secretKey }: ServiceContext, secret: string | undefined): string | null {
-  return secret === undefined || secret === '' ? null : pseudonymOf(secretKey, 'idempotency-secret', secret);
-}
-
-/** What calls without a key make is kept apart by the address: its replies hold secrets, too. */
-function idOf({ secretKey }: ServiceContext, call: HandlerContext, { key }: Idempotency): string {
-  const { caller, owner } = factsOf(call);
-  const who =
-    caller?.keyId ??
-    pseudonymOf(secretKey, 'idempotency', owner?.address ?? networkOf(clientAddressOf(call)));
-  return fingerprint([who, call.method.name, key]);
-}
-
 type MessageInit = Record<string, unknown>;
+
+/** A request that may have an idempotency key. */
+export type KeyedRequest = Message & { idempotencyKey: string };
 
 export type Idempotency = { key: string; fingerprint: string };
 
-/** What the first request with a key made, and the fingerprint of that request. */
-export type First<T> = { made: T; fingerprint: string | null };
+/** The digest of the first request with a key, and what it made that a caller can read. */
+type FirstRequest = { fingerprint: string | null; sessionId?: string; submissionId?: string };
 
-/** `secret` is what the reply shows once; empty if it shows nothing. */
-type Made = { id: string; secret: string };
+/** With what a repeated request gets. */
+export type First<T> = FirstRequest & { made: () => T | Promise<T> };
 
-type Making<T> = {
-  /** As the caller gave it; empty: the request is not repeatable. */
-  key: string;
-  /**
-   * What makes two requests the same, by the names of the REST body; without defaults, so that a request can be
-   * repeated where an upgrade has added some.
-   */
-  content: Record<string, unknown>;
-  again: (first: Made) => Promise<T>;
-  make: (record: (tx: Transaction, made: Made) => Promise<void>) => Promise<T>;
+type Repeatable<T> = {
+  request: KeyedRequest;
+  /** Of the request, where it stands for those of a stream. */
+  schema?: DescMessage;
+  /** The id of the session or file that the reply is about; empty if there is none. */
+  about: string;
+  /** Whether `again` reads it, so that no reply is kept. */
+  isReadAgain: boolean;
+  /** The reply by what was kept: the id of what it is about, and the reply in base64. */
+  again: (about: string, kept: string) => Promise<T>;
+  /** Whether the version before would have taken the request for the one that it stored. */
+  wasSame: (stored: IdempotencyKey) => Promise<boolean>;
+};
+
+/** How the version before kept replies. */
+export type FormerReplies = {
+  /** Whether it would have taken a request for the one that is stored. */
+  isSame(call: HandlerContext, request: KeyedRequest, stored: IdempotencyKey): Promise<boolean>;
+  /** The reply by the id and the secret that it kept. */
+  read(call: HandlerContext, request: KeyedRequest, id: string, secret: string): Promise<MessageInit>;
 };

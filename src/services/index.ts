@@ -19,6 +19,7 @@ import type { Caller } from '../rpc/context.ts';
 import { createAudit } from './audit/audit.ts';
 import { auditService } from './audit/audit-entries.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
+import { formerReplies } from './former-replies.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
 import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
@@ -63,7 +64,7 @@ export function createServices(
   };
   const service = <S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service => ({
     descriptor,
-    implementation: withReplays(context, descriptor, implementation),
+    implementation: withReplays(context, descriptor, implementation, formerReplies(context)),
   });
   const contract = [
     service(FormsService, formsService(context)),

@@ -1,4 +1,9 @@
+import { create } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FormDefinitionSchema, FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 
 let service: TestService;
@@ -40,6 +45,83 @@ it.each([
   expect(first.status, first.text).toBe(201);
   expect(second.json).toEqual(first.json);
   expect([second.status, refused.status, refused.json.error.reason]).toEqual([201, 409, 'conflict']);
+  const { next_call, next, session_id, submission_id } = refused.json.error;
+  expect([next_call, session_id ?? submission_id]).toEqual(
+    name.includes('session')
+      ? ['get_session', first.json.session.id]
+      : name.includes('submission')
+        ? ['get_submission', first.json.submission_id]
+        : ['with_other_idempotency_key', undefined],
+  );
+  expect(next).not.toContain('details');
+});
+
+it('names the session that the key of a reworded question belongs to, and gives its submission again', async () => {
+  const headers = { 'idempotency-key': 'deploy 4.2' };
+  const ask = (label: string) =>
+    service.post('/v1/sessions', { definition: { fields: [{ id: 'ok', label }] } }, { headers });
+
+  const first = await ask('May we deploy?');
+  const reworded = await ask('Deploy now?');
+  await service.post(`/v1/sessions/${first.json.session.id}/submit`, { answers: { ok: 'yes' } });
+  const again = await ask('May we deploy?');
+
+  expect(reworded.status).toBe(409);
+  expect(reworded.json.error).toMatchObject({
+    reason: 'conflict',
+    session_id: first.json.session.id,
+    next: expect.stringContaining('GET /v1/sessions/:id'),
+  });
+  expect(again.status).toBe(201);
+  expect(again.json.session).toMatchObject({ id: first.json.session.id, status: 'submitted' });
+  expect(again.json.submission.answers).toEqual({ ok: 'yes' });
+});
+
+it('gives the first reply again of a version that was published between two others', async () => {
+  const { id } = await service.givenPublishedForm({ fields: [{ id: 'a', type: 'text' }] });
+  const publish = (fields: object[], key?: string) =>
+    service.post(
+      `/v1/forms/${id}/versions`,
+      { ...contactForm, fields },
+      { headers: key === undefined ? {} : { 'idempotency-key': key } },
+    );
+  const former = [{ id: 'a', type: 'text' }];
+  await publish([
+    { id: 'a', type: 'text', required: true },
+    { id: 'b', type: 'text' },
+  ]);
+
+  const first = await publish(former, 'A');
+  await publish([{ id: 'b', type: 'text' }]);
+  const again = await publish(former, 'A');
+
+  expect(first.json.changes).not.toEqual([]);
+  expect(again.json).toEqual(first.json);
+});
+
+it('takes the same definition by REST and by RPC for one request', async () => {
+  const forms = createClient(
+    FormsService,
+    createConnectTransport({ baseUrl: service.url, httpVersion: '1.1' }),
+  );
+  const headers = { authorization: `Bearer ${service.key}` };
+  const idempotencyKey = 'by two doors';
+
+  const byRest = await service.post('/api/forms/create', contactForm, {
+    headers: { 'idempotency-key': idempotencyKey },
+  });
+  const definition = create(FormDefinitionSchema, {
+    name: contactForm.name,
+    slug: contactForm.slug,
+    fields: [
+      { id: 'email', type: FormFieldType.EMAIL, required: true },
+      { id: 'message', type: FormFieldType.TEXTAREA },
+    ],
+    delivery: { channel: { case: 'email', value: {} } },
+  });
+  const byRpc = await forms.createForm({ definition, idempotencyKey }, { headers });
+
+  expect(byRest.json.form.id).toBe(byRpc.form?.id);
 });
 
 it.each([

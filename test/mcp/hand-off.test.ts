@@ -32,6 +32,25 @@ describe.each(engines)('ask_person on %s', (engine) => {
   const submit = (id: string) => service.post(`/v1/sessions/${id}/submit`, { answers: { consent: true } });
   const args = () => ({ form_id: formId, prefill: { order: '7' }, metadata: { run: 1 } });
 
+  it('asks a person once under a key: a reworded question is refused, and an ended session gives its answers', async () => {
+    await using agent = await startAgent(service);
+    const ask = (label: string) =>
+      agent.use('ask_person', { questions: [{ id: 'ok', label }], idempotency_key: 'deploy 4.2' });
+
+    const first = await ask('May we deploy?');
+    const reworded = await ask('Deploy now?');
+    await service.post(`/v1/sessions/${first.facts.session_id}/submit`, { answers: { ok: 'yes' } });
+    const again = await ask('May we deploy?');
+
+    expect(reworded.failure).toMatchObject({
+      reason: 'conflict',
+      session_id: first.facts.session_id,
+      next: expect.stringContaining('get_session'),
+    });
+    expect(again.facts).toMatchObject({ session_id: first.facts.session_id, status: 'submitted' });
+    expect(again.facts.answers).toEqual({ ok: 'yes' });
+  });
+
   it.each([
     ['of the revision before', { versionNegotiation: { mode: 'legacy' as const } }],
     ['without elicitation', {}],

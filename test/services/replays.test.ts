@@ -1,13 +1,19 @@
 import {
+  clone,
   create,
+  type DescField,
   type DescMessage,
   type DescMethod,
   type DescMethodStreaming,
   type DescMethodUnary,
+  isFieldSet,
+  type Message,
   type MessageInitShape,
+  type MessageShape,
+  ScalarType,
   toJson,
 } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
+import { MethodOptions_IdempotencyLevel as Level, StructSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type ContextValues, createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HostedGoal, HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
@@ -149,6 +155,29 @@ describe.each(engines)('a call that is repeated with its key, on %s,', (engine) 
     },
   );
 
+  it.each(changing.filter(takesKey).map((method) => [nameOf(method), method] as const))(
+    'is another one with any field changed, and of another caller: %s',
+    async (name, method) => {
+      const given = await givenThings(rpc);
+      const others = rpc.as(await rpc.givenKey({ project: 'default' }));
+      const outcomes: Outcome[] = [];
+      const varying = (transport: Transport) => varyCalls(transport, method, { rpc, others, outcomes });
+      const as: TestServices['as'] = (...who) => varying(rpc.as(...who));
+
+      await calls[name]?.({
+        ...given,
+        rpc: { ...rpc, as },
+        headers: {},
+        owner: createClient(OwnersService, as(given.ownerToken)),
+        to: as(rpc.key),
+      });
+
+      expect(outcomes.length, `${name} is not called`).toBeGreaterThan(1);
+      const expected = outcomes.map(({ field }) => [field, uncounted[name]?.[field] ?? 'refused']);
+      expect(outcomes.map(({ field, outcome }) => [field, outcome])).toEqual(expected);
+    },
+  );
+
   it('gives the same secret again, keeps none in the clear, and refuses other content', async () => {
     const { webhookId } = await givenThings(rpc);
     const rotate = (request: object, options = rpc.owner) =>
@@ -255,6 +284,185 @@ describe.each(engines)('a call that is repeated with its key, on %s,', (engine) 
   });
 });
 
+/**
+ * What becomes of a call that another one's key comes with, where it is not refused as another request: by what was
+ * changed, the field or the caller.
+ */
+const uncounted: Record<string, Record<string, Outcome['outcome']>> = Object.fromEntries(
+  changing.filter(takesKey).map((method) => {
+    const own: Record<string, Outcome['outcome']> = {
+      caller: 'its own',
+      // Whose keys count for a form or a session count for others apart.
+      ...(method.parent === SubmissionsService && {
+        caller: 'repeated',
+        formId: 'its own',
+        honeypot: 'repeated',
+      }),
+      ...(method.localName === 'submitSession' && { caller: 'repeated', sessionId: 'its own' }),
+      ...(method.localName === 'createSession' && {
+        formId: 'its own',
+        definition: 'its own',
+        schema: 'its own',
+      }),
+      // What counts of a post are its source and answers: nothing has the name of the input that is added.
+      ...(method.localName === 'submitPostedForm' && {
+        caller: 'repeated',
+        formId: 'its own',
+        inputs: 'repeated',
+        honeypot: 'repeated',
+        nextUrl: 'its own',
+        pageUrl: 'repeated',
+        errorUrl: 'repeated',
+        violations: 'its own',
+      }),
+      // Nothing of a file is read before it is known what it is for.
+      ...(method.parent === UploadsService && {
+        formId: 'its own',
+        sessionId: 'its own',
+        fieldId: 'its own',
+      }),
+    };
+    return [nameOf(method), own];
+  }),
+);
+
+/** Makes the first call of `method`, and then as another caller and with each field of the request changed. */
+function varyCalls(
+  transport: Transport,
+  method: DescMethod,
+  { rpc, others, outcomes }: { rpc: TestServices; others: Transport; outcomes: Outcome[] },
+): Transport {
+  const idempotencyKey = `call of ${crypto.randomUUID()}`;
+  const anonymous = (header: CallOf<DescMessage>[2]) => {
+    const headers = new Headers(header);
+    headers.delete('authorization');
+    return headers;
+  };
+  async function vary<T>(
+    first: () => Promise<T>,
+    variants: [field: string, call: () => Promise<T>][],
+    answerOf: (reply: T) => string,
+  ): Promise<T> {
+    const reply = await first();
+    for (const [field, call] of outcomes.length > 0 ? [] : variants) {
+      const before = await countKept(rpc);
+      const outcome = await call().then(
+        async (own): Promise<Outcome['outcome']> =>
+          answerOf(own) === answerOf(reply) && (await countKept(rpc)) === before ? 'repeated' : 'its own',
+        ({ code }) => (code === Code.AlreadyExists ? 'refused' : 'its own'),
+      );
+      outcomes.push({ field, outcome });
+    }
+    return reply;
+  }
+  return {
+    unary<I extends DescMessage, O extends DescMessage>(
+      called: DescMethodUnary<I, O>,
+      ...[signal, timeoutMs, header, input, values]: CallOf<I>
+    ) {
+      const send = (message: MessageInitShape<I>) =>
+        transport.unary(called, signal, timeoutMs, header, message, values);
+      if (nameOf(called) !== nameOf(method)) return send(input);
+      const message = Object.assign(create(called.input, input), { idempotencyKey });
+      return vary(
+        () => send(message),
+        [
+          ['caller', () => others.unary(called, signal, timeoutMs, anonymous(header), message, values)],
+          ...variationsOf(called.input, message).map(
+            ({ field, varied }) => [field, () => send(varied)] as [string, () => ReturnType<typeof send>],
+          ),
+        ],
+        (reply) => JSON.stringify(toJson(called.output, reply.message)),
+      );
+    },
+    async stream<I extends DescMessage, O extends DescMessage>(
+      called: DescMethodStreaming<I, O>,
+      ...[signal, timeoutMs, header, input, values]: CallOf<I, AsyncIterable<MessageInitShape<I>>>
+    ) {
+      if (nameOf(called) !== nameOf(method)) {
+        return transport.stream(called, signal, timeoutMs, header, input, values);
+      }
+      const [part] = await collect(input);
+      const message = Object.assign(create(called.input, part), { idempotencyKey });
+      const send = async (to: Transport, one: MessageInitShape<I>, headers = header) => {
+        const reply = await to.stream(called, signal, timeoutMs, headers, replay([one]), values);
+        return { ...reply, messages: await collect(reply.message) };
+      };
+      const { messages, ...reply } = await vary(
+        () => send(transport, message),
+        [
+          ['caller', () => send(others, message, anonymous(header))],
+          ...variationsOf(called.input, message).map(
+            ({ field, varied }) =>
+              [field, () => send(transport, varied)] as [string, () => ReturnType<typeof send>],
+          ),
+        ],
+        (answer) => JSON.stringify(answer.messages.map((one) => toJson(called.output, one))),
+      );
+      return { ...reply, message: replay(messages) };
+    },
+  };
+}
+
+/** Some replies say nothing. */
+async function countKept({ database }: TestServices): Promise<number> {
+  const [row] = await database.select('select count(*)::int as count from idempotency_keys');
+  return Number(row?.count);
+}
+
+/** The message with each of its fields changed alone, but for the key. */
+function variationsOf<M extends DescMessage>(schema: M, message: MessageShape<M>) {
+  return schema.fields.flatMap((field) => {
+    if (field.localName === 'idempotencyKey') return [];
+    const varied: MessageShape<M> & Record<string, unknown> = clone(schema, message);
+    const isSet = isFieldSet(message, field);
+    const held =
+      field.oneof === undefined ? varied[field.localName] : Object(varied[field.oneof.localName]).value;
+    const value = otherThan(field, isSet ? held : undefined);
+    Object.assign(varied, {
+      [(field.oneof ?? field).localName]:
+        field.oneof === undefined ? value : { case: field.localName, value },
+    });
+    return [{ field: field.localName, varied }];
+  });
+}
+
+/** Another value of a field. */
+function otherThan(field: DescField, held: unknown): unknown {
+  const isStruct = field.message?.typeName === StructSchema.typeName;
+  if (field.fieldKind === 'map') return { ...Object(held), another: 'value' };
+  if (field.fieldKind === 'list') return [...(Array.isArray(held) ? held : []), newValueOf(field)];
+  if (isStruct) return { ...Object(held), another: 'value' };
+  if (held === undefined) return newValueOf(field);
+  if (typeof held === 'string') return `${held}x`;
+  if (typeof held === 'boolean') return !held;
+  if (held instanceof Uint8Array) return Buffer.concat([held, Buffer.from('x')]);
+  if (typeof held === 'bigint' || typeof held === 'number') {
+    const others = field.enum?.values.map(({ number }) => number).filter((number) => number !== held);
+    return others?.at(-1) ?? (typeof held === 'bigint' ? held + 1n : held + 1);
+  }
+  const [first] = field.message === undefined ? [] : variationsOf(field.message, held as Message);
+  return first?.varied;
+}
+
+/** A value of a field that has none. */
+function newValueOf({ message, scalar, enum: choices }: DescField): unknown {
+  if (message !== undefined) return create(message);
+  if (choices !== undefined) return choices.values.at(-1)?.number;
+  switch (scalar) {
+    case ScalarType.STRING:
+      return 'x';
+    case ScalarType.BOOL:
+      return true;
+    case ScalarType.BYTES:
+      return Buffer.from('x');
+    case ScalarType.INT64:
+      return 1n;
+    default:
+      return 1;
+  }
+}
+
 /** Makes each call of `method` twice with the same key, and notes both answers and what the second has changed. */
 function repeatCalls(
   transport: Transport,
@@ -350,5 +558,8 @@ type CallOf<I extends DescMessage, Input = MessageInitShape<I>> = [
   input: Input,
   values?: ContextValues,
 ];
+
+/** What became of a call with the key of another: refused as another request, given the same reply, or taken by itself. */
+type Outcome = { field: string; outcome: 'refused' | 'repeated' | 'its own' };
 
 type Repeat = { first: unknown; second: unknown; before: object; after: object };

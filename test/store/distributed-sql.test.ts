@@ -9,7 +9,7 @@ import { resumeDeliveries } from '../../src/store/deliveries/pending-deliveries.
 import { addRecipient } from '../../src/store/mail/mail-recipients.ts';
 import { closeProject } from '../../src/store/projects/projects.ts';
 import { removeDueFiles } from '../../src/store/removal/removals.ts';
-import { findRepeatedSession, takeExpiredSessions } from '../../src/store/sessions/sessions.ts';
+import { findFormerSession, takeExpiredSessions } from '../../src/store/sessions/sessions.ts';
 import { findOutcomes } from '../../src/store/submissions/explain-conflicts.ts';
 import { findRepeatedSubmission } from '../../src/store/submissions/submissions.ts';
 import { createServerDatabase } from '../support/database.ts';
@@ -115,7 +115,7 @@ async function runRare(databaseUrl: string): Promise<void> {
     await addRecipient(tx, { formId, address: email, max: 3 });
     await closeProject(tx, projectId);
     await removeDueFiles(tx, async () => undefined, 1);
-    await findRepeatedSession(tx, formId, 'none');
+    await findFormerSession(tx, formId, 'none');
     await findRepeatedSubmission(tx, formId, 'none');
     await takeExpiredSessions(tx, 1);
     await findOutcomes(tx, [missed]);

@@ -13,8 +13,17 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
   if (!(error instanceof ConnectError)) throw error;
   const [failure] = error.findDetails(FailureSchema);
   if (failure === undefined) throw error;
-  const { violations, reason, requiredScope, submissionId, retryable, retryAfter, nextCall, changes } =
-    failure;
+  const {
+    violations,
+    reason,
+    requiredScope,
+    submissionId,
+    sessionId,
+    retryable,
+    retryAfter,
+    nextCall,
+    changes,
+  } = failure;
   return {
     code: error.code,
     reason: Reason[reason] ?? '',
@@ -22,6 +31,7 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
     violations: violations.map(violationFromMessage).map(({ path, code }) => [path, code]),
     requiredScope,
     submissionId,
+    sessionId,
     received: violations.map(({ received }) => received),
     retryable,
     retryAfter: retryAfter && Number(retryAfter.seconds),
@@ -46,6 +56,7 @@ type FailureFacts = {
   violations: [string, string][];
   requiredScope: string;
   submissionId: string;
+  sessionId: string;
   /** Of each violation. */
   received: string[];
   retryable: boolean;

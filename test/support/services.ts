@@ -201,7 +201,7 @@ function clientsOf(transport: Transport) {
   };
 }
 
-function withKey(key: string): CallOptions {
+export function withKey(key: string): CallOptions {
   return { headers: { authorization: `Bearer ${key}` } };
 }
 

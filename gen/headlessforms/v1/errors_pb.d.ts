@@ -18,7 +18,7 @@ export declare const file_headlessforms_v1_errors: GenFile;
  * The detail that every error of these services carries.
  *
  * The same stands beside it in the standard details: `google.rpc.ErrorInfo` with the reason, the
- * domain `headlessforms.v1` and the metadata `submission_id` and `required_scope`; `google.rpc.BadRequest`
+ * domain `headlessforms.v1` and the metadata `submission_id`, `session_id` and `required_scope`; `google.rpc.BadRequest`
  * with the violations; `google.rpc.RetryInfo` with `retry_after`.
  *
  * @generated from message headlessforms.v1.Failure
@@ -40,7 +40,7 @@ export declare type Failure = Message<"headlessforms.v1.Failure"> & {
   violations: Violation[];
 
   /**
-   * The submission that a session already has. Set with `REASON_CONFLICT` on sessions.
+   * The submission that a session already has, or that the idempotency key belongs to. Set with `REASON_CONFLICT`.
    *
    * @generated from field: string submission_id = 3;
    */
@@ -80,6 +80,13 @@ export declare type Failure = Message<"headlessforms.v1.Failure"> & {
    * @generated from field: repeated headlessforms.v1.DefinitionChange changes = 8;
    */
   changes: DefinitionChange[];
+
+  /**
+   * The session that the idempotency key belongs to. Set with `REASON_CONFLICT`.
+   *
+   * @generated from field: string session_id = 9;
+   */
+  sessionId: string;
 };
 
 /**
@@ -217,6 +224,20 @@ export enum NextCall {
    * @generated from enum value: NEXT_CALL_CREATE_FORM = 10;
    */
   CREATE_FORM = 10,
+
+  /**
+   * `GetSession` with `session_id`.
+   *
+   * @generated from enum value: NEXT_CALL_GET_SESSION = 11;
+   */
+  GET_SESSION = 11,
+
+  /**
+   * The same call with another idempotency key, if it is meant as another request than the one that used the key.
+   *
+   * @generated from enum value: NEXT_CALL_WITH_OTHER_IDEMPOTENCY_KEY = 12;
+   */
+  WITH_OTHER_IDEMPOTENCY_KEY = 12,
 }
 
 /**

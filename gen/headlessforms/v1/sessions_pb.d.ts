@@ -540,6 +540,14 @@ export declare type CreateSessionResponse = Message<"headlessforms.v1.CreateSess
   session?: Session | undefined;
 
   /**
+   * For a repeated call: the submission that has ended the session, for keys with `submissions:read`; unset if there is
+   * none.
+   *
+   * @generated from field: headlessforms.v1.Submission submission = 2;
+   */
+  submission?: Submission | undefined;
+
+  /**
    * The signing secret of its callback, if the service made it. Shown only here.
    *
    * @generated from field: string callback_secret = 40;
@@ -1163,8 +1171,9 @@ export declare const SessionsService: GenService<{
    * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields, for answers that do not fit or that only a
    * person may give, and for required ones of agents that are missing; with `NOT_FOUND` if there is no such published
    * form, and with `FAILED_PRECONDITION` if it takes no more submissions. Repeating a call with the same
-   * `idempotency_key` returns the session of the first call, as it is now; using the key for another request of the
-   * form fails with `ALREADY_EXISTS`.
+   * `idempotency_key` returns the session of the first call, as it is now, with its submission if it has ended by one; using
+   * the key for another request fails with `ALREADY_EXISTS`. A key counts for its caller (another API key is another
+   * caller) and the form that `form_id` names, if any.
    *
    * @generated from rpc headlessforms.v1.SessionsService.CreateSession
    */

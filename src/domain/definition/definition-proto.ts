@@ -38,13 +38,27 @@ export function definitionFromMessage(message: pb.FormDefinition): unknown {
 
 /** The typed message of a checked definition; `definitionFromMessage` and the check give it back unchanged. */
 export function definitionToMessage(definition: FormDefinition | PublicDefinition): pb.FormDefinition {
-  return create(pb.FormDefinitionSchema, initOf(pb.FormDefinitionSchema, definition));
+  const { fields, settings, ...rest } = definition;
+  const message = definitionMessageOf(
+    settings === undefined ? rest : { ...rest, settings: Object.assign({ publicPage: true }, settings) },
+  );
+  message.fields = fields.map(fieldToMessage);
+  return message;
 }
 
-/** The typed message of a checked field. */
-export const fieldToMessage = memoize(
-  (field: Field): pb.FormField => create(pb.FormFieldSchema, initOf(pb.FormFieldSchema, field)),
+/** The typed message of a definition as people send it, which a check has found nothing wrong with. */
+export function definitionMessageOf(definition: object): pb.FormDefinition {
+  return create(pb.FormDefinitionSchema, initOf(pb.FormDefinitionSchema, { ...definition }));
+}
+
+/** The typed message of a checked field. It says always who answers, which what was stored first does not. */
+export const fieldToMessage = memoize((field: Field) =>
+  fieldMessageOf(Object.assign({ answeredBy: 'anyone' }, field)),
 );
+
+function fieldMessageOf(field: object): pb.FormField {
+  return create(pb.FormFieldSchema, initOf(pb.FormFieldSchema, { ...field }));
+}
 
 /** The typed message of a definition's theme. */
 export const themeToMessage = memoize(
@@ -71,9 +85,9 @@ function jsonOf(schema: DescMessage, message: Properties, depth: number): unknow
 /** What `create` makes the message of checked JSON from. */
 function initOf(schema: DescMessage, json: Properties): Properties {
   const init: Properties = {};
-  for (const { field, property, name, tag, fallback, codec } of mappingsOf(schema)) {
+  for (const { field, property, name, tag, codec } of mappingsOf(schema)) {
     if (tag !== undefined && json[tag] !== field.localName) continue;
-    const { [name]: given = fallback } = json;
+    const given = json[name];
     if (name !== '' && given === undefined) continue;
     const source = name === '' ? json : given;
     const value = codec.init === undefined ? source : codec.init(source);
@@ -90,7 +104,6 @@ const mappingsOf = memoize((schema: DescMessage) =>
     name: jsonNameOf(field),
     tag: field.oneof && jsonNamesOfChoices.get(keyOf(field.oneof)),
     isAlwaysGiven: alwaysGiven[schema.name]?.includes(field.name) === true,
-    fallback: fallbacks.get(keyOf(field)),
     codec: codecOf(field),
   })),
 );
@@ -128,7 +141,6 @@ function isPlain({ fields }: DescMessage): boolean {
   return fields.every(
     (field) =>
       jsonNameOf(field) === field.localName &&
-      !fallbacks.has(keyOf(field)) &&
       field.oneof === undefined &&
       itemCodecOf(field).init === undefined,
   );
@@ -161,7 +173,7 @@ const codecs = new Map<DescMessage, Codec>([
     pb.FormFieldSchema,
     codec(
       memoize((field: pb.FormField) => jsonOf(pb.FormFieldSchema, field, 2)),
-      fieldToMessage,
+      fieldMessageOf,
     ),
   ],
   [ValueSchema, codec(jsonOfValue, (json: Json) => fromJson(ValueSchema, json))],
@@ -220,12 +232,6 @@ const alwaysGiven: Record<string, string[]> = {
   Autoresponse: ['to', 'subject', 'message'],
   Settings: ['allow_partial', 'allowed_origins', 'embed_origins', 'review'],
 };
-
-/** What definitions have that were published before the property was there. */
-const fallbacks = new Map<string, unknown>([
-  ['FormField.answered_by', 'anyone'],
-  ['Settings.public_page', true],
-]);
 
 /** How what a field holds becomes JSON, and what `create` takes for it. */
 type Codec = {

@@ -57,7 +57,14 @@ const limits = new WeakMap<ConnectError, string>();
 
 /** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const { violations = [], submissionId = '', requiredScope = '', changes = [], cause } = facts;
+  const {
+    violations = [],
+    submissionId = '',
+    sessionId = '',
+    requiredScope = '',
+    changes = [],
+    cause,
+  } = facts;
   const [ownCode, , usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const { code = ownCode, retryAfter = retryable ? SOON_SECONDS : undefined } = facts;
@@ -65,11 +72,12 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
     reason,
     violations: violations.map(violationToMessage),
     submissionId,
+    sessionId,
     requiredScope,
     changes,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
     retryable,
-    nextCall: facts.nextCall ?? nextCallAfter(usualNext, violations, submissionId),
+    nextCall: facts.nextCall ?? nextCallAfter(usualNext, facts),
   };
   const error = new ConnectError(message, code, undefined, detailsOf(failure), cause);
   if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));
@@ -164,9 +172,13 @@ const reasons: Partial<Record<Code, FailureReason>> = {
 /** When to try again where nothing more is known. */
 const SOON_SECONDS = 1;
 
-function nextCallAfter(usual: NextCall, violations: readonly Violation[], submissionId: string): NextCall {
+function nextCallAfter(
+  usual: NextCall,
+  { violations = [], submissionId, sessionId }: FailureFacts,
+): NextCall {
   if (violations.some(isForPerson)) return NextCall.CREATE_SESSION;
-  return submissionId === '' ? usual : NextCall.GET_SUBMISSION;
+  if (sessionId) return NextCall.GET_SESSION;
+  return submissionId ? NextCall.GET_SUBMISSION : usual;
 }
 
 /** What a failure to identify the caller says in `WWW-Authenticate` (RFC 6750, section 3). */
@@ -182,9 +194,10 @@ function challengeOf(reason: FailureReason, scope: string): string | undefined {
  * know nothing of this service.
  */
 function detailsOf(failure: FailureFields, listed = failure.violations): Details {
-  const { reason, submissionId, requiredScope, retryAfter } = failure;
+  const { reason, submissionId, sessionId, requiredScope, retryAfter } = failure;
   const metadata = {
     ...(submissionId !== '' && { submission_id: submissionId }),
+    ...(sessionId !== '' && { session_id: sessionId }),
     ...(requiredScope !== '' && { required_scope: requiredScope }),
   };
   const info = { reason: Reason[reason] ?? '', domain: DOMAIN, metadata };
@@ -235,8 +248,10 @@ type Row = [code: Code, status: number, next: NextCall, sentence?: string];
 
 export type FailureFacts = {
   violations?: readonly Violation[];
-  /** The submission that a session already has. */
+  /** The submission that a session already has, or that an idempotency key belongs to. */
   submissionId?: string;
+  /** The session that an idempotency key belongs to. */
+  sessionId?: string;
   /** The scope that the key lacks. */
   requiredScope?: string;
   /** What a form's `compatibility` refuses. */
@@ -259,5 +274,6 @@ type FailureFields = Omit<MessageInitShape<typeof FailureSchema>, 'violations'> 
   reason: Reason;
   violations: ViolationMessage[];
   submissionId: string;
+  sessionId: string;
   requiredScope: string;
 };

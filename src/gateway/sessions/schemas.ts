@@ -183,19 +183,18 @@ export const session = shape(SessionSchema, 'Session', {
   ),
 });
 
-export const sessionCreatedReply = z.object({
-  session: session.schema,
-  callback_secret: z
-    .string()
-    .exactOptional()
-    .describe('The signing secret of the callback, if the service made it; only here.'),
-});
-
 export const readReply = z.object({
   session: session.schema,
   submission: submission.schema
     .exactOptional()
     .describe('What ended the session, for keys with `submissions:read`.'),
+});
+
+export const sessionCreatedReply = readReply.extend({
+  callback_secret: z
+    .string()
+    .exactOptional()
+    .describe('The signing secret of the callback, if the service made it; only here.'),
 });
 
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;

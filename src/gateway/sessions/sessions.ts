@@ -145,8 +145,12 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   }),
 ]);
 
-function createdOf({ session: there, callbackSecret }: CreateSessionResponse) {
-  return { session: session.of(there), ...(callbackSecret !== '' && { callback_secret: callbackSecret }) };
+function createdOf({ session: there, submission: given, callbackSecret }: CreateSessionResponse) {
+  return {
+    session: session.of(there),
+    ...(given !== undefined && { submission: submission.of(given) }),
+    ...(callbackSecret !== '' && { callback_secret: callbackSecret }),
+  };
 }
 
 /** Reads what is asked: a typed message can't carry all that may be wrong with a definition. */

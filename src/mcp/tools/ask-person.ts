@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
@@ -11,7 +11,7 @@ import { durationOf, fieldsOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
 import { formId, idempotencyKey, option } from './schemas.ts';
-import { sessionOutput } from './sessions.ts';
+import { outcomeOf, sessionOutput } from './sessions.ts';
 
 const { method: rpcs } = SessionsService;
 
@@ -106,14 +106,17 @@ export const askPerson = defineTool({
     const { mcpReq } = context;
     const asked = mcpReq.requestState<Pending>();
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
-    const { session } = await exchange.call(rpcs.createSession, {
+    const opened = await exchange.call(rpcs.createSession, {
       ...fieldsOf(input),
       subject: subjectOf({ questions, schema, form_id }, exchange),
       ...(shown && { context: contextToMessage(shown) }),
       ...(notify && { notify: notifyToMessage(notify) }),
       expiresIn: durationOf(expires_in),
     });
-    return handOver(present(session), message, exchange, context);
+    const session = present(opened.session);
+    // A repeated call whose session has ended meanwhile.
+    if (session.status !== SessionStatus.OPEN) return outcomeOf(opened, exchange);
+    return handOver(session, message, exchange, context);
   },
 });
 

@@ -6,7 +6,7 @@ import type {
   ValidateFormRequest,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { changesBetween, refusedBy } from '../../domain/contracts/changes.ts';
-import { type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
@@ -18,12 +18,12 @@ import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
-import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
+import { archiveForm, insertForm, listForms } from '../../store/forms/forms.ts';
 import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { keepReply, replayFirst, secretInContent } from '../idempotency.ts';
+import { keepReply } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { badParameter, pageRequestOf, requireEmail } from '../request-values.ts';
@@ -215,7 +215,9 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
 
   const time = now();
   const projectId = caller?.projectId ?? (await projectNamed(database, settings.publicProject, time)).id;
-  const bytes = Buffer.byteLength(JSON.stringify(definition));
+  // The reply that is kept for an idempotency key holds the definition, too.
+  const times = request.idempotencyKey === '' ? 1 : 2;
+  const bytes = times * Buffer.byteLength(JSON.stringify(definition));
   const stranger = strangerAddress(call, projectId);
   const activationToken = newToken();
   const draft = {
@@ -228,32 +230,17 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
   };
   const form = { ...newForm(definition, draft, new Date(time)), ...named };
-  return replayFirst(context, call, {
-    key: request.idempotencyKey,
-    content: {
-      definition: withoutDefaults(definition, { keyless }),
-      secret: secretInContent(context, deliverySecret),
-      ...(named.key !== null && { key: named.key }),
-    },
-    async again(first) {
-      const made = await findForm(database, projectId, first.id);
-      if (made === null) throw notFound('form');
-      return { form: formToMessage(made, definition), activationToken: first.secret };
-    },
-    async make(record) {
-      using room = stranger === undefined ? undefined : keylessStorage.reserve(projectId, stranger);
-      await room?.add(bytes);
-      await database.transaction(async (tx) => {
-        await record(tx, { id: form.id, secret: activationToken });
-        if (form.key !== null) await refuseTakenKey(tx, projectId, form.key);
-        await insertForm(tx, form);
-        if (room !== undefined) await addKeylessBytes(tx, { formId: form.id, projectId, bytes });
-        await audit.change(tx, call, { projectId, formId: form.id });
-      });
-      room?.keep();
-      return { form: formToMessage(form, definition), activationToken };
-    },
+  using room = stranger === undefined ? undefined : keylessStorage.reserve(projectId, stranger);
+  await room?.add(bytes);
+  const reply = await database.transaction(async (tx) => {
+    if (form.key !== null) await refuseTakenKey(tx, projectId, form.key);
+    await insertForm(tx, form);
+    if (room !== undefined) await addKeylessBytes(tx, { formId: form.id, projectId, bytes });
+    await audit.change(tx, call, { projectId, formId: form.id });
+    return keepReply(tx, call, { form: formToMessage(form, definition), activationToken });
   });
+  room?.keep();
+  return reply;
 }
 
 /** A caller waits: forms of a few thousand submissions are done by then. */

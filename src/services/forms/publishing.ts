@@ -9,9 +9,9 @@ import {
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
-import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
+import type { Delivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { enumValue } from '../../domain/enums.ts';
-import { type FailureFacts, failed, notFound } from '../../domain/errors/failure.ts';
+import { type FailureFacts, failed } from '../../domain/errors/failure.ts';
 import { fieldsNamedIn } from '../../domain/events/template.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { holds } from '../../domain/scopes.ts';
@@ -19,16 +19,11 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
 import { type Form, findFormState, lockForm } from '../../store/forms/forms.ts';
-import {
-  findVersion,
-  findVersionByNumber,
-  publishVersion,
-  type Version,
-} from '../../store/forms/versions.ts';
+import { findVersion, publishVersion, type Version } from '../../store/forms/versions.ts';
 import { countOpenSessions } from '../../store/sessions/sessions.ts';
 import { findDefinitionWebhook, listTemplates } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { replayFirst, secretInContent } from '../idempotency.ts';
+import { keepReply } from '../idempotency.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { changeableForm, definitionInUse, requireRight } from './form-access.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
@@ -51,42 +46,20 @@ export async function publishFormVersion(
     ...keptUrlOf(await definitionInUse(database, form)),
   });
 
-  const at = new Date(now());
-  const replyOf = async (published: Version, webhookSecret: string, changes: readonly DefinitionChange[]) => {
-    const form = await changeableForm(database, caller, formId);
-    return {
-      form: sharedFormToMessage(context, form, definition, caller),
-      version: versionToMessage(published, form),
+  const next = { formId, definition, deliverySecret, at: new Date(now()), expectedVersionId, allowBreaking };
+  const reply = await database.transaction(async (tx) => {
+    const { version, webhookSecret, changes } = await publishNext(tx, context, call, next);
+    const published = await changeableForm(tx, caller, formId);
+    return keepReply(tx, call, {
+      form: sharedFormToMessage(context, published, definition, caller),
+      version: versionToMessage(version, published),
       webhookSecret,
-      changes: await withAffected(database, caller, form, changes),
-    };
-  };
-  return replayFirst(context, call, {
-    key: request.idempotencyKey,
-    content: {
-      form_id: formId,
-      definition: withoutDefaults(definition, { keyless }),
-      secret: secretInContent(context, deliverySecret),
-    },
-    async again(first) {
-      const published = await findVersion(database, first.id);
-      if (published === null) throw notFound('version');
-      const before = await findVersionByNumber(database, formId, published.number - 1);
-      const changes = before === null ? [] : changesBetween(before.definition, published.definition);
-      return replyOf(published, first.secret, changes);
-    },
-    async make(record) {
-      const published = await database.transaction(async (tx) => {
-        const next = { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking };
-        const made = await publishNext(tx, context, call, next);
-        await record(tx, { id: made.version.id, secret: made.webhookSecret });
-        return made;
-      });
-      context.forms.forget(formId);
-      context.notifyWorkers();
-      return replyOf(published.version, published.webhookSecret, published.changes);
-    },
+      changes: await withAffected(tx, caller, published, changes),
+    });
   });
+  context.forms.forget(formId);
+  context.notifyWorkers();
+  return reply;
 }
 
 /**

@@ -204,7 +204,7 @@ async function findFirst(
   const stored = first && (await findSubmission(database, form.projectId, first.id));
   if (first === null || stored === null) return null;
   return {
-    made: { submissionId: first.id, answers: stored.answers },
+    made: () => ({ submissionId: first.id, answers: stored.answers }),
     fingerprint: first.requestFingerprint,
   };
 }

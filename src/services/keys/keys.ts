@@ -26,7 +26,7 @@ import {
   revokeKey,
 } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
-import { replayFirst } from '../idempotency.ts';
+import { keepReply } from '../idempotency.ts';
 import { pageRequestOf, requireFound, secondsProblems, textProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
@@ -174,26 +174,14 @@ async function createKey(context: ServiceContext, request: CreateKeyRequest, cal
   const expiresIn = request.expiresIn ? durationMs(request.expiresIn) : lifeLeft(caller, time);
   const createdBy = caller.keyId;
   const { key, secret } = newKey({ project: owner, name, scopes, expiresIn, createdBy }, time);
-  return replayFirst(context, call, {
-    key: request.idempotencyKey,
-    content: { name, scopes, project, expires_in: request.expiresIn ? durationMs(request.expiresIn) : null },
-    async again(first) {
-      const made = await findKey(database, key.projectId, first.id);
-      if (made === null) throw notFound('key');
-      return { key: keyToMessage(made, project), secret: first.secret };
-    },
-    async make(record) {
-      await database.transaction(async (tx) => {
-        if (createdBy !== undefined && !(await holdKey(tx, createdBy))) {
-          throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
-        }
-        await record(tx, { id: key.id, secret });
-        await insertKey(tx, key);
-        const detail = scopes.join(',');
-        await audit.change(tx, call, { projectId: key.projectId, resource: key.id, detail });
-      });
-      return { key: keyToMessage(key, project), secret };
-    },
+  return database.transaction(async (tx) => {
+    if (createdBy !== undefined && !(await holdKey(tx, createdBy))) {
+      throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
+    }
+    await insertKey(tx, key);
+    const detail = scopes.join(',');
+    await audit.change(tx, call, { projectId: key.projectId, resource: key.id, detail });
+    return keepReply(tx, call, { key: keyToMessage(key, project), secret });
   });
 }
 

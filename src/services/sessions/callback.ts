@@ -7,7 +7,6 @@ import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Session, StoredCallback } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
-import { secretInContent } from '../idempotency.ts';
 import { secretProblems, urlProblems } from '../webhooks/webhook-request.ts';
 
 /** What is wrong with a callback, below `callback`. */
@@ -42,11 +41,6 @@ export function storedCallback(
     ...(keyId !== undefined && mayCarryAnswers(call) && { keyId }),
   };
   return { callback: stored, callbackSecret: secrets.seal(secret === '' ? newWebhookSecret() : secret) };
-}
-
-/** What a callback is for the idempotency of its call. */
-export function callbackInContent(context: ServiceContext, { url, secret, template }: Callback): object {
-  return { url, secret: secretInContent(context, secret), ...(template !== undefined && { template }) };
 }
 
 /** The secret of a callback that the service made for this request, or the first one that it repeats. */

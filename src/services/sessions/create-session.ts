@@ -1,36 +1,44 @@
+import { create } from '@bufbuild/protobuf';
+import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
-import { contextFromMessage, contextProblems, contextToJson } from '../../domain/sessions/context.ts';
+import { contextFromMessage, contextProblems } from '../../domain/sessions/context.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { keepQuestionForm } from '../../store/forms/questions.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
-import { findRepeatedSession, insertSession, type NewSession } from '../../store/sessions/sessions.ts';
+import {
+  findFormerSession,
+  findRequestedSession,
+  insertSession,
+  type NewSession,
+} from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { isHidden, type PublishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { formerSessionDigest } from '../former-replies.ts';
+import { isHidden, type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-access.ts';
 import {
   type First,
   type Idempotency,
-  readIdempotency,
-  replayAfterRefusal,
-  sameRequest,
+  replayFirst,
+  requestIdempotency,
+  requireDigest,
+  requireSame,
 } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
+import { callbackProblems, madeSecret, storedCallback } from './callback.ts';
 import {
   countNotifiedMailboxes,
-  notifyInContent,
   notifyOf,
   notifyProblems,
   requireNotifyScope,
   storedNotify,
 } from './notify.ts';
-import { askedForm, requireKey } from './question-form.ts';
-import { codeNeeded, describeSession, noteSession, reserveValues } from './session-access.ts';
+import { askedForm, knownQuestionForm, requireKey } from './question-form.ts';
+import { codeNeeded, describeSession, noteSession, readReply, reserveValues } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,
@@ -41,7 +49,10 @@ import {
   withoutNulls,
 } from './session-request.ts';
 
-/** Opens a session of a form, or of questions of its own; a repeated request gets the one that the first has opened. */
+/**
+ * Opens a session of a form, or of questions of its own; a repeated request gets the one that the first has opened, as it
+ * is then.
+ */
 export async function createSession(
   context: ServiceContext,
   request: CreateSessionRequest,
@@ -51,60 +62,86 @@ export async function createSession(
   const isMailed = notify !== undefined || respondent !== undefined;
   if (shown !== undefined || callback !== undefined || isMailed) requireKey(call);
   if (isMailed) requireNotifyScope(call);
-  for (;;) {
-    const form = await askedForm(context, request, call);
-    const session = await createSessionOf(form, context, request, call);
-    // Else the hidden form has been removed meanwhile, since nobody used it: it is made again.
-    if (session !== undefined) {
-      return {
-        session: await describeSession(context, form, session),
-        callbackSecret: madeSecret(context, callback, session),
-      };
-    }
-    context.forms.forget(form.id);
-  }
+  const id = newSessionId();
+  const idempotency = idempotencyOf(context, request, call);
+  const session = await replayFirst(
+    idempotency,
+    () => openSession(context, request, { id, idempotency, call }),
+    (key) => findFirst(context, request, call, { key, idempotency }),
+  );
+  const callbackSecret = madeSecret(context, callback, session);
+  if (session.id !== id) return { ...(await readReply(context, call, session)), callbackSecret };
+  noteSession(context, call, session);
+  const form = await sessionsForm(context.forms, session.formId);
+  return { session: await describeSession(context, form, session), callbackSecret };
 }
 
-async function createSessionOf(
-  form: PublishedForm,
+/**
+ * A key counts for its caller, and of sessions of a form for that form. What asks questions of its own is the same
+ * request as another only if it asks the same.
+ */
+function idempotencyOf(context: ServiceContext, request: CreateSessionRequest, call: HandlerContext) {
+  const { subject } = request;
+  const of = subject.case === 'formId' ? subject.value : '';
+  const whole = { ...request, expiresIn: create(DurationSchema, { seconds: BigInt(lifeOf(request)) }) };
+  return requestIdempotency(context, call, whole, {
+    scope: [call.method.name, callerOf(call).projectId, of],
+  });
+}
+
+async function findFirst(
   context: ServiceContext,
   request: CreateSessionRequest,
   call: HandlerContext,
-): Promise<Session | undefined> {
-  using room = await reserveValues(context, form, request, call);
-  const id = newSessionId();
-  const shown = request.context && contextToJson(request.context);
-  const idempotency = readIdempotency(request.idempotencyKey, {
-    expires_in: lifeOf(request),
-    prefill: request.prefill ?? {},
-    metadata: request.metadata ?? {},
-    ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
-    ...(request.returnOutcome && { return_outcome: true }),
-    ...(shown !== undefined && { context: shown }),
-    ...(request.allowDecline && { allow_decline: true }),
-    ...(request.callback !== undefined && { callback: callbackInContent(context, request.callback) }),
-    ...(request.notify !== undefined && { notify: notifyInContent(request.notify) }),
-    ...(request.respondent !== undefined && { respondent: request.respondent.email }),
-  });
-  const session = await replayAfterRefusal(
-    idempotency,
-    () => openNewSession(context, form, request, { id, idempotency, call }),
-    async (key) => {
-      const first = await findRepeatedSession(context.database, form.id, key);
-      return first && firstOf(first);
-    },
-  );
-  // Else it was made, and counted, earlier.
-  if (session?.id === id) room?.keep();
-  if (session !== undefined) noteSession(context, call, session);
-  return session;
+  { key, idempotency }: { key: string; idempotency: Idempotency | undefined },
+): Promise<First<Session> | null> {
+  const session = await findRequestedSession(context.database, key);
+  if (session !== null) return firstOf(session);
+  const former = await findFormer(context, request, call);
+  if (former === null) return null;
+  const isSame = former.requestFingerprint === formerSessionDigest(context, request);
+  return { ...firstOf(former), ...(isSame && { fingerprint: idempotency?.fingerprint ?? null }) };
+}
+
+/** What the version before opened for the same caller: of its form, or of the form that asks the same questions. */
+async function findFormer(
+  context: ServiceContext,
+  request: CreateSessionRequest,
+  call: HandlerContext,
+): Promise<Session | null> {
+  const { projectId, keyId } = callerOf(call);
+  const { subject, idempotencyKey } = request;
+  const formId =
+    subject.case === 'formId' ? subject.value : await knownQuestionForm(context, request, projectId);
+  const session =
+    formId === undefined ? null : await findFormerSession(context.database, formId, idempotencyKey);
+  const isOwn =
+    session?.projectId === projectId && session.provenance?.prefill.some(({ key }) => key === keyId);
+  return isOwn === true ? session : null;
+}
+
+/** The hidden form of questions can be removed, where nobody used it, before the session is stored: then it is made again. */
+async function openSession(
+  context: ServiceContext,
+  request: CreateSessionRequest,
+  opening: Opening,
+): Promise<Session> {
+  for (;;) {
+    const form = await askedForm(context, request, opening.call);
+    using room = await reserveValues(context, form, request, opening.call);
+    const session = await openNewSession(context, form, request, opening);
+    // Else it was made, and counted, earlier.
+    if (session?.id === opening.id) room?.keep();
+    if (session !== undefined) return session;
+    context.forms.forget(form.id);
+  }
 }
 
 async function openNewSession(
   context: ServiceContext,
   form: PublishedForm,
   request: CreateSessionRequest,
-  { id, idempotency, call }: { id: string; idempotency: Idempotency | undefined; call: HandlerContext },
+  { id, idempotency, call }: Opening,
 ): Promise<Session | undefined> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
@@ -129,6 +166,7 @@ async function openNewSession(
   if (violations.length > 0 || !prefill.ok)
     throw invalid(explainTo(context, call, form.version, request)(violations));
 
+  if (idempotency !== undefined) requireDigest(idempotency);
   const { keyId } = callerOf(call);
   const { onePerRespondent } = form.version.definition.settings;
   // Where keys are not required, a session would take the place of the code.
@@ -170,9 +208,12 @@ async function openNewSession(
       ? await database.transaction(store)
       : await insertSession(database, session);
   if (notify !== null) context.notifyWorkers();
-  return stored && sameRequest<Session>(idempotency, firstOf(stored));
+  if (stored !== undefined) requireSame(idempotency, firstOf(stored));
+  return stored;
 }
 
 function firstOf(session: Session): First<Session> {
-  return { made: session, fingerprint: session.requestFingerprint };
+  return { fingerprint: session.requestFingerprint, sessionId: session.id, made: () => session };
 }
+
+type Opening = { id: string; idempotency: Idempotency | undefined; call: HandlerContext };

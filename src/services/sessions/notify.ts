@@ -7,7 +7,6 @@ import { MAIL_STOPPED, notifiedAs, notSent, strangersOfKey } from '../../domain/
 import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
 import { notifyLimits, sessionSeconds } from '../../domain/limits/limits.ts';
 import { holds } from '../../domain/scopes.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -96,11 +95,6 @@ export function storedNotify(notify: Notify, keyId: string, now: number): Stored
     keyId,
     eventIds: [0, ...times].map(() => newId('evt', now)),
   };
-}
-
-/** What whom a session notifies is for the idempotency of its call. */
-export function notifyInContent({ email, webhookId, message, remindAfter }: Notify): JsonObject {
-  return { email, webhookId, message, remindAfter: remindAfter.map(({ seconds }) => Number(seconds)) };
 }
 
 /**

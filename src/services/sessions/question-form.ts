@@ -46,6 +46,16 @@ export async function askedForm(
   }
 }
 
+/** The form that asks the questions of a request, if there is one by now. */
+export async function knownQuestionForm(
+  { database, settings }: ServiceContext,
+  request: CreateSessionRequest,
+  projectId: string,
+): Promise<string | undefined> {
+  const definition = readQuestions(request, settings.allowPrivateWebhooks);
+  return findQuestionForm(database, projectId, fingerprint(definition));
+}
+
 /** Where keys are not required, strangers may open sessions of forms, and show or ask nothing of their own. */
 export function requireKey(call: HandlerContext): string {
   const { keyId } = callerOf(call);

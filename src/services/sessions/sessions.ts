@@ -130,7 +130,9 @@ async function submitSession(context: ServiceContext, request: SubmitSessionRequ
     },
     async (key) => {
       const first = await findRepeatedSubmission(context.database, session.formId, key);
-      return first && { made: await again(first.id), fingerprint: first.requestFingerprint };
+      if (first === null) return null;
+      const { id: submissionId, requestFingerprint } = first;
+      return { fingerprint: requestFingerprint, submissionId, made: () => again(submissionId) };
     },
   );
 }

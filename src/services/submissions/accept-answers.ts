@@ -27,7 +27,7 @@ import {
   recountIfAlmostFull,
   refuseIfClosed,
 } from '../forms/form-access.ts';
-import { type Idempotency, sameRequest } from '../idempotency.ts';
+import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import {
@@ -244,10 +244,8 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       recountIfAlmostFull(context.forms, entry.form);
       return row.id;
     case 'duplicate':
-      return sameRequest(entry.idempotency, {
-        made: written.submissionId,
-        fingerprint: written.fingerprint,
-      });
+      requireSame(entry.idempotency, written);
+      return written.submissionId;
     case 'form_full':
       context.forms.forget(entry.form.id);
       throw closed();

@@ -51,9 +51,9 @@ export async function acceptRequest(
     },
     async (key) => {
       const first = await findRepeatedSubmission(context.database, form.id, key);
-      return (
-        first && { made: { submissionId: first.id, answers: {} }, fingerprint: first.requestFingerprint }
-      );
+      if (first === null) return null;
+      const { id: submissionId, requestFingerprint } = first;
+      return { fingerprint: requestFingerprint, submissionId, made: () => ({ submissionId, answers: {} }) };
     },
   );
 }

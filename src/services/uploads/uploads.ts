@@ -1,12 +1,13 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type {
-  CreateUploadRequest,
-  UploadFileRequest,
-  UploadSchema,
-  UploadsService,
+import {
+  type CreateUploadRequest,
+  type UploadFileRequest,
+  UploadFileRequestSchema,
+  type UploadSchema,
+  type UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { custom, type Violation } from '../../domain/errors/violations.ts';
@@ -15,8 +16,10 @@ import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import { readFileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
+import type { IdempotencyKey } from '../../store/idempotency-keys.ts';
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findAnyUpload, findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
@@ -29,7 +32,7 @@ import {
   sessionsForm,
 } from '../forms/form-access.ts';
 import { findStanding } from '../hosted/respondents.ts';
-import { replayFirst } from '../idempotency.ts';
+import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
 import { anySession, codeNeeded, openSession } from '../sessions/session-access.ts';
@@ -85,13 +88,16 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   using opened = new DisposableStack();
   let target: OpenTarget | undefined;
   let field: FileField | undefined;
-  let sentName = '';
-  let key = '';
+  const sent = create(UploadFileRequestSchema);
   for await (const part of parts) {
-    target ??= await openTarget(context, part, call, opened);
+    if (target === undefined) {
+      target = await openTarget(context, part, call, opened);
+      sent.target = part.target;
+      sent.browser = part.browser ?? '';
+    }
     if (part.fieldId !== '') field = fileField(target, part.fieldId);
-    if (part.filename !== '') sentName = part.filename;
-    if (part.idempotencyKey !== '') key = part.idempotencyKey;
+    if (part.filename !== '') sent.filename = part.filename;
+    if (part.idempotencyKey !== '') sent.idempotencyKey = part.idempotencyKey;
     refuseTooLarge(file.size + part.content.length, field);
     await target.room?.add(part.content.length);
     await file.write(part.content);
@@ -101,39 +107,46 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   refuseTooLarge(file.size, field);
 
   const { id, path, size } = file;
-  const filename = safeFilename(sentName);
+  const filename = safeFilename(sent.filename);
   const contentType = await mediaTypeOf(file.start, filename);
   const violations = fileProblems(field.limits, { filename, contentType, size });
   if (violations.length > 0) throw invalid(violations);
 
   const sha256 = file.finish();
+  sent.fieldId = field.id;
+  sent.content = Buffer.from(sha256, 'hex');
   const { id: formId, projectId } = target.form;
   const facts = { filename, contentType, size, sha256, createdAt };
   const keyless = target.room !== undefined;
   const upload: Upload = { id, projectId, formId, fieldId: field.id, ...facts, keyless, submissionId: null };
   const { room } = target;
-  return await replayFirst(context, call, {
-    key,
-    content: { form_id: formId, field: field.id, filename, sha256 },
-    async again(first) {
-      const stored = await findUpload(context.database, projectId, first.id);
+  const repeatable = {
+    request: sent,
+    schema: UploadFileRequestSchema,
+    about: id,
+    isReadAgain: true,
+    async again(first: string) {
+      const stored = await findUpload(context.database, projectId, first);
       if (stored === null) throw notFound('upload');
       return { upload: uploadToMessage(stored) };
     },
-    async make(record) {
-      // A store can keep what it says it could not, and the row may be stored though its commit was not heard of.
-      await planFileRemoval(context.database, id);
-      await context.uploads.put(id, { path, size, sha256 });
-      await context.database.transaction(async (tx) => {
-        await record(tx, { id, secret: '' });
-        await insertUpload(tx, upload);
-        if (keyless) await addKeylessBytes(tx, { formId, projectId, bytes: size });
-        if (!(await keepFile(tx, id)))
-          throw failed(Reason.UNAVAILABLE, 'The file took too long; send it again');
-      });
-      room?.keep();
-      return { upload: uploadToMessage(upload) };
-    },
+    // The version before listed what counts.
+    wasSame: async ({ requestFingerprint }: IdempotencyKey) =>
+      requestFingerprint === fingerprint({ form_id: formId, field: upload.fieldId, filename, sha256 }),
+  };
+  return await withKeptReply(context, call, repeatable, async () => {
+    // A store can keep what it says it could not, and the row may be stored though its commit was not heard of.
+    await planFileRemoval(context.database, id);
+    await context.uploads.put(id, { path, size, sha256 });
+    const reply = await context.database.transaction(async (tx) => {
+      await insertUpload(tx, upload);
+      if (keyless) await addKeylessBytes(tx, { formId, projectId, bytes: size });
+      if (!(await keepFile(tx, id)))
+        throw failed(Reason.UNAVAILABLE, 'The file took too long; send it again');
+      return keepReply(tx, call, { upload: uploadToMessage(upload) });
+    });
+    room?.keep();
+    return reply;
   });
 }
 

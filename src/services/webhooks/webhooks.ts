@@ -15,7 +15,6 @@ import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
 import { templateProblems } from '../../domain/events/template.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { canonicalJson } from '../../domain/json/json-text.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -33,7 +32,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
 import { projectForm } from '../forms/form-access.ts';
-import { keepReply, replayFirst, secretInContent } from '../idempotency.ts';
+import { keepReply } from '../idempotency.ts';
 import { pageRequestOf, requireFound, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
@@ -164,32 +163,10 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
   const shown = secret === '' ? signing : '';
-  return replayFirst(context, call, {
-    key: request.idempotencyKey,
-    content: {
-      url,
-      events: webhook.events,
-      secret: secretInContent(context, secret),
-      form_id: webhook.formId,
-      // Left out by default, so that calls are the same as those before it was there.
-      ...(request.traceparent && { traceparent: true }),
-      ...(template !== undefined && template !== null && { template }),
-      ...(webhook.headers !== null && { headers: secretInContent(context, canonicalJson(headers)) }),
-      ...(filter !== null && { filter }),
-      ...(request.ed25519 && { ed25519: true }),
-    },
-    again: async (first) => ({
-      webhook: webhookToMessage(await projectWebhook(database, caller, first.id), context),
-      secret: first.secret,
-    }),
-    async make(record) {
-      await database.transaction(async (tx) => {
-        await record(tx, { id: webhook.id, secret: shown });
-        await insertWithinLimits(tx, webhook, limits);
-        await audit.change(tx, call, aboutWebhook(webhook));
-      });
-      return { webhook: webhookToMessage(webhook, context), secret: shown };
-    },
+  return database.transaction(async (tx) => {
+    await insertWithinLimits(tx, webhook, limits);
+    await audit.change(tx, call, aboutWebhook(webhook));
+    return keepReply(tx, call, { webhook: webhookToMessage(webhook, context), secret: shown });
   });
 }
 

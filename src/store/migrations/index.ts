@@ -4,6 +4,7 @@ import { november23 } from './2026-11-23.ts';
 import { november24 } from './2026-11-24.ts';
 import { november25 } from './2026-11-25.ts';
 import { november27 } from './2026-11-27.ts';
+import { november28 } from './2026-11-28.ts';
 import { migrationOf } from './table-change.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
@@ -14,4 +15,5 @@ export const migrations = [
   ...november24,
   ...november25,
   ...november27,
+  ...november28,
 ].map(migrationOf);

@@ -40,7 +40,10 @@ export const SessionEntity = defineEntity({
      * visitors have it from the beginning: their end is no event.
      */
     expiryAnnouncedAt: time().strictNullable(),
+    /** As the version before stored it: its callers shared the keys of a form. */
     idempotencyKey: text().strictNullable(),
+    /** Digest of the caller, the form that the request names, if any, and the idempotency key. */
+    requestKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
     /** Where its end is reported; its signing secret is sealed. */
@@ -73,6 +76,7 @@ export const SessionEntity = defineEntity({
       properties: ['formId', 'idempotencyKey'],
       where: 'idempotency_key is not null',
     },
+    { name: 'sessions_request_unique', properties: ['requestKey'], where: 'request_key is not null' },
   ],
 });
 
@@ -112,7 +116,10 @@ export function toSession(row: Row): Session {
 const sessionStatuses = ['open', 'submitted', 'declined', 'expired', 'cancelled'] as const;
 
 /** A session as it was at `readAt`, by the database's clock. */
-export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
+export type Session = Omit<
+  InferEntity<typeof SessionEntity>,
+  'expiryAnnouncedAt' | 'idempotencyKey' | 'requestKey'
+> & {
   status: (typeof sessionStatuses)[number];
   readAt: Date;
 };

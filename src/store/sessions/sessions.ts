@@ -13,14 +13,14 @@ import { addStoredBytes } from '../keyless-storage.ts';
 import { type Session, SessionEntity, sessionColumns, statusNow, toSession } from './session-table.ts';
 
 /**
- * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If the form has a
- * session with the same idempotency key, that one is returned instead.
+ * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If there is a session with the same
+ * key of a request, that one is returned instead.
  */
 export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
       `with stored as (insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
+         request_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
          allow_decline, return_outcome, callback, callback_secret, notify, respondent)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
          case when $12::int is not null then now() end, $13, $14, $15, $16, $17, $18, $19)
@@ -51,36 +51,39 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
       { repeatable: true },
     );
     if (row !== undefined) return toSession(row);
-    const stored = await findStoredSession(db, session, session.idempotency?.key);
+    const stored = await findStoredSession(db, 'id = $1 or request_key = $2', [
+      session.id,
+      session.idempotency?.key,
+    ]);
     if (stored !== null) return stored;
     if (tries === MAX_CONFLICTS) throw new DatabaseUnavailable();
   }
 }
 
-/** The session of a form that was made with an idempotency key. */
-export function findRepeatedSession(
+/** The session that was made by a request with this key. */
+export function findRequestedSession(db: Queries, key: string): Promise<Session | null> {
+  return findStoredSession(db, 'request_key = $1', [key]);
+}
+
+/** The session of a form that the version before made with an idempotency key. */
+export function findFormerSession(
   db: Queries,
   formId: string,
   idempotencyKey: string,
 ): Promise<Session | null> {
-  return findStoredSession(db, { id: '', formId }, idempotencyKey);
+  return findStoredSession(db, 'form_id = $1 and idempotency_key = $2', [formId, idempotencyKey]);
 }
 
 /**
- * Finds a session by its id or its idempotency key. It is written to, so that the answer is as durable as
- * the first one: a read may be ahead of a synchronous standby.
+ * Finds a session that a request has made. It is written to, so that the answer is as durable as the first one: a read
+ * may be ahead of a synchronous standby.
  */
-async function findStoredSession(
-  db: Queries,
-  { id: sessionId, formId }: Pick<NewSession, 'id' | 'formId'>,
-  idempotencyKey: string | undefined,
-): Promise<Session | null> {
+async function findStoredSession(db: Queries, where: string, params: unknown[]): Promise<Session | null> {
   const [row] = await db.execute(
     `with written as (
-       update sessions set request_fingerprint = request_fingerprint
-       where id = $1 or (form_id = $2 and idempotency_key = $3) returning *
+       update sessions set request_fingerprint = request_fingerprint where ${where} returning *
      ) select ${sessionColumns} from written`,
-    [sessionId, formId, idempotencyKey],
+    params,
     { repeatable: true },
   );
   return row === undefined ? null : toSession(row);

@@ -9,7 +9,11 @@ import {
 } from '@bufbuild/protobuf';
 import { DurationSchema, TimestampSchema, timestampFromMs, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { FormDefinitionSchema, FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import {
+  AnsweredBy,
+  FormDefinitionSchema,
+  FormFieldType,
+} from '../../../gen/headlessforms/v1/definition_pb.js';
 import { conditionOps } from '../../../src/domain/conditions/condition.ts';
 import {
   checkDefinition,
@@ -18,6 +22,7 @@ import {
 } from '../../../src/domain/definition/definition.ts';
 import {
   definitionFromMessage,
+  definitionMessageOf,
   definitionToMessage,
 } from '../../../src/domain/definition/definition-proto.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
@@ -121,6 +126,21 @@ describe('definition messages', () => {
       const issues = definitionSchema.safeParse(json).error?.issues ?? [];
       expect(issues.filter(({ code }) => code !== 'custom' && code !== 'invalid_format')).toEqual([]);
     }
+  });
+
+  it.each([
+    ['the least', sent({})],
+    ['all there is', sent(whole)],
+  ])('carry %s as people send it, so that the check finds the same', (_name, input) => {
+    const message = definitionMessageOf(input);
+
+    expect(checkDefinition(definitionFromMessage(message), withKey)).toEqual(checkDefinition(input, withKey));
+  });
+
+  it('say nothing that people have not sent', () => {
+    const { fields, settings } = definitionMessageOf(sent({}));
+
+    expect([fields[0]?.answeredBy, settings]).toEqual([AnsweredBy.UNSPECIFIED, undefined]);
   });
 
   it('read unset fields as absent', () => {
