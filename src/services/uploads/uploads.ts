@@ -15,6 +15,7 @@ import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
+import { MAX_FILENAME_LENGTH } from '../../domain/limits/limits.ts';
 import { readFileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
@@ -90,6 +91,8 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   for await (const part of parts) {
     target ??= await openTarget(context, part, call, opened);
     if (part.fieldId !== '') field = fileField(target, part.fieldId);
+    if (part.filename.length > MAX_FILENAME_LENGTH)
+      throw invalid([{ path: 'filename', code: 'too_big', message: LONG_NAME }]);
     if (part.filename !== '') sentName = part.filename;
     if (part.idempotencyKey !== '') key = part.idempotencyKey;
     refuseTooLarge(file.size + part.content.length, field);
@@ -136,6 +139,8 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
     },
   });
 }
+
+const LONG_NAME = `Expected at most ${MAX_FILENAME_LENGTH} characters`;
 
 /** Streams a file that the caller may read, once a submission has claimed it. */
 export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FileChunk> {
