@@ -6,15 +6,14 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseSync } from 'rolldown/utils';
+import { type ParsedSource, parseSources } from './parse-sources.ts';
 
 const root = process.argv[2] ?? join(import.meta.dirname, '..');
 const folders = new Map<string, { files: number; lines: number }>();
-for (const path of globSync('src/**/*.ts', { cwd: root })) {
-  const folder = path.split('/').slice(1, -1)[0] ?? '(top)';
+for (const parsed of parseSources(root)) {
+  const folder = parsed.path.split('/').slice(1, -1)[0] ?? '(top)';
   const { files, lines } = folders.get(folder) ?? { files: 0, lines: 0 };
-  const source = readFileSync(join(root, path), 'utf8');
-  folders.set(folder, { files: files + 1, lines: lines + linesOf(withoutComments(path, source)) });
+  folders.set(folder, { files: files + 1, lines: lines + linesOf(withoutComments(parsed)) });
 }
 const words = globSync('src/text/words/*.json', { cwd: root })
   .map((path) => linesOf(readFileSync(join(root, path), 'utf8')))
@@ -29,9 +28,7 @@ print(
 );
 console.log(`${words} lines of words`);
 
-function withoutComments(path: string, source: string): string {
-  const { comments, errors } = parseSync(path, source);
-  if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
+function withoutComments({ source, comments }: ParsedSource): string {
   return comments.reduceRight((text, { start, end }) => text.slice(0, start) + text.slice(end), source);
 }
 

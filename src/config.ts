@@ -121,7 +121,7 @@ const serviceUrl = z
   .refine((text) => ['http:', 'https:'].includes(protocolOf(text)) && !/[?#]/.test(text), {
     error: 'expected an http or https address without query, such as https://forms.example.com',
   })
-  .transform((text) => text.replace(/\/+$/, ''));
+  .transform((text) => text.replace(/(?<!\/)\/+$/, ''));
 
 function urlOf(protocols: string[], error: string) {
   return z.string().refine((text) => protocols.includes(protocolOf(text)), { error });

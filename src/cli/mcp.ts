@@ -48,7 +48,7 @@ export async function bridgeMcp({ server, key, input, output }: BridgeOptions): 
 
   /** The service's replies. One to a request as a whole gets the request's id. */
   async function post(message: Message, signal: AbortSignal): Promise<Message[]> {
-    const response = await fetch(`${server.replace(/\/+$/, '')}/mcp`, {
+    const response = await fetch(`${server.replace(/(?<!\/)\/+$/, '')}/mcp`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${key}`,

@@ -6,6 +6,7 @@ import {
 } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { required } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
+import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
 import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { type FilePart, fileParts, isFormPost, readForm } from '../http/multipart.ts';
@@ -24,7 +25,7 @@ const uploadQuery = z.object({
     .min(1)
     .exactOptional()
     .describe('The id of the file field; in a form’s post its input `field`, before the file.'),
-  filename: z.string().max(1000).exactOptional().describe('The name of a file that is sent as the raw body.'),
+  filename: z.string().max(MAX_FILENAME_LENGTH).exactOptional().describe('The name of a raw body’s file.'),
 });
 
 const upload = shape(UploadSchema, '', {

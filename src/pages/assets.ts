@@ -62,8 +62,8 @@ function read(path: string): string {
 
 function minified(style: string): string {
   return style
-    .replace(/\/\*[\s\S]*?\*\//g, '')
-    .replace(/\s*\n\s*/g, '\n')
+    .replace(/\/\*[\s\S]*?(?:\*\/|$)/g, '')
+    .replace(/(?<!\s)\s*\n\s*/g, '\n')
     .trim();
 }
 

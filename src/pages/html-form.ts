@@ -45,7 +45,7 @@ function renderError(error: RestError, request: IncomingMessage, requestId: stri
 
 /** The page that takes the answers, which the message of the error names. */
 function linkToPage({ body }: RestError, request: IncomingMessage) {
-  const [address] = /https?:\S+$/.exec(body.error.message) ?? [];
+  const [address] = /(?<= )https?:\S+$/.exec(body.error.message) ?? [];
   const { words } = languageOf(request);
   return (
     address !== undefined &&

@@ -76,7 +76,7 @@ export function postNew({ baseUrl, hostedUrl, transport }: NewPageOptions): Hand
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
   return async ({ request, response }) => {
     checkOrigin(request, ownOrigins);
-    const [, key] = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '') ?? [];
+    const [, key] = /^bearer +(?! )(.+)$/i.exec(request.headers.authorization ?? '') ?? [];
     const client = new RpcClient(transport, { request, response }, 'page', key);
     const text = (await readBytes(request, MAX_KEYLESS_BYTES)).toString();
     const { session, problems } = await client.call(HostedService.method.previewForm, { text });

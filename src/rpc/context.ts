@@ -74,7 +74,7 @@ export function bearerOf(header: string | null): string | undefined {
   return match === null ? undefined : (match[1] ?? '');
 }
 
-const bearer = /^bearer(?: +(.*))?$/i;
+const bearer = /^bearer(?: +(?! )(.*))?$/i;
 
 /**
  * One request, from the network or from the gateway and the pages for one of theirs. All calls that it makes share

@@ -7,7 +7,7 @@ import { failed, invalid, notFound } from '../domain/errors/failure.ts';
 import { oneOfEnum, required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import { textProblem } from '../domain/json/json-problems.ts';
-import { browserLength, pageSizes } from '../domain/limits/limits.ts';
+import { browserLength, MAX_FILTER_LENGTH, pageSizes } from '../domain/limits/limits.ts';
 import { hashSecret } from '../domain/secrets/new-secrets.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
@@ -97,6 +97,12 @@ export function textProblems(
   if (text.length < min) return [{ path, code: 'too_small', message: `Expected at least ${min} characters` }];
   if (text.length <= max) return [];
   return [{ path, code: 'too_big', message: `Expected at most ${max} characters` }];
+}
+
+/** Throws BAD_REQUEST for a text that nothing can have that is listed by it. */
+export function refuseUnfitFilter(text: string, path: string): void {
+  const [problem] = textProblems(text, path, { max: MAX_FILTER_LENGTH });
+  if (problem !== undefined) throw badParameter(path, problem.code, problem.message);
 }
 
 /**

@@ -92,13 +92,13 @@ function isLinkLike(word: string): boolean {
 
 /** By normalized words in lower case. */
 const links = [
-  // People, and everything with a scheme, also a masked one: `https://`, `hxxp:\\`, `mailto:`.
-  /@|\/\/|\\\\|:[\\/]|\bwww\b/u,
+  // People, everything with a scheme, also a masked one: `https://`, `hxxp:\\`, `mailto:`, and signs as bytes or entities.
+  /@|\/\/|\\\\|:[\\/]|\bwww\b|%(?:2e|3a|40)|&(?:#|\w+;)/u,
   /(?:^|[^\p{L}\p{N}])(?:h[tx]{2}ps?|s?ftps?|mailto|tel|sms|callto|javascript|vbscript|data|file|blob|wss?):/u,
   // Names of hosts, emoji too. Only before Latin letters or digits is the ideographic full stop a dot.
   /[\p{L}\p{N}\p{M}\p{So}\p{Sk}][.][\p{L}\p{M}]{2,}|[.]xn--|[\p{L}\p{N}\p{M}\p{So}\p{Sk}][\u3002][a-z0-9]/u,
-  // IPv6 addresses, IPv4 addresses as one number, and dots written as bytes or entities.
-  /::|(?:[0-9a-f]{1,4}:){4}|0x[0-9a-f]{5,}|\d{9}|%(?:2e|3a|40)|&(?:#|\w+;)/u,
+  // IPv6 addresses, and IPv4 addresses as one number.
+  /::|(?:[0-9a-f]{1,4}:){4}|0x[0-9a-f]{5}|\d{9}/u,
 ];
 
 /** IPv4 addresses of two to four numbers, decimal, octal or hexadecimal. */

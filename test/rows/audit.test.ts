@@ -91,6 +91,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
       'cursor=2026-13-01T00:00:00.000Z.1',
       'created_after=soon',
       'actor=',
+      `action=${'x'.repeat(1_001)}`,
     ]) {
       const { status, json } = await service.get(`/v1/audit?${query}`);
       expect([query, status, json.error?.reason]).toEqual([query, 400, 'bad_request']);

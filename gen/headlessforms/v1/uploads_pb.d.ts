@@ -105,7 +105,7 @@ export declare type CreateUploadRequest = Message<"headlessforms.v1.CreateUpload
   fieldId: string;
 
   /**
-   * The name the file had with its sender.
+   * The name the file had with its sender, at most 1,000 characters.
    *
    * @generated from field: string filename = 4;
    */
@@ -190,7 +190,7 @@ export declare type UploadFileRequest = Message<"headlessforms.v1.UploadFileRequ
   fieldId: string;
 
   /**
-   * The name the file had with its sender.
+   * The name the file had with its sender, at most 1,000 characters.
    *
    * @generated from field: string filename = 4;
    */

@@ -43,7 +43,7 @@ export function checkWebhookUrl(
 function mayBePublic(host: string): boolean {
   const literal = host.startsWith('[') ? host.slice(1, -1) : host;
   if (isIP(literal) !== 0) return isPublicAddress(literal);
-  const name = `.${host.replace(/\.+$/, '')}`;
+  const name = `.${host.replace(/(?<!\.)\.+$/, '')}`;
   return name !== '.' && !privateNames.some((suffix) => name.endsWith(suffix));
 }
 
@@ -97,7 +97,7 @@ function readNetwork(address: string): string {
 export function widerNetworksOf(forwarded: string): { network: string; times: number }[] {
   const client = networkOf(forwarded);
   if (ipaddr.IPv4.isValidFourPartDecimal(client)) {
-    return [{ network: client.replace(/[^.]+$/, '0/24'), times: 8 }];
+    return [{ network: client.replace(/(?<=\.)[^.]+$/, '0/24'), times: 8 }];
   }
   if (!client.endsWith('::/64')) return [];
   const [first = '', second = '', third = '', fourth = ''] = client.split(':');

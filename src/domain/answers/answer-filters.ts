@@ -4,8 +4,9 @@ import { custom, type Violation } from '../errors/violations.ts';
 import { oneOf } from '../errors/zod-messages.ts';
 import type { Field, FieldType } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { plainTextProblems } from '../fields/text.ts';
 import type { Json } from '../json/json.ts';
-import { textProblem } from '../json/json-problems.ts';
+import { MAX_FILTER_LENGTH } from '../limits/limits.ts';
 
 /**
  * The conditions that a list sets on answers, by the form's current version, or all that is wrong with them. The texts
@@ -43,12 +44,11 @@ export function readFilters(
       return [];
     }
     const given = condition.case === 'in' ? condition.value.values : [String(condition.value)];
-    const values = given.map((text) => answerFrom(field, kind, text));
-    const problems = problemsOf(field, kind, values, `${path}.${op}`);
+    const problems = problemsOf(field, kind, given, `${path}.${op}`);
     violations.push(...problems);
-    return problems.length > 0
-      ? []
-      : [{ fieldId, kind, op, values: values.map(kind === 'instant' ? instantIn : textOf) }];
+    if (problems.length > 0) return [];
+    const values = given.map((text) => answerFrom(field, kind, text));
+    return [{ fieldId, kind, op, values: values.map(kind === 'instant' ? instantIn : textOf) }];
   });
   return { filters, violations };
 }
@@ -58,15 +58,16 @@ function answerFrom(field: Field, kind: FilterKind, text: string): Json {
   return kinds[kind].checked ? fieldRules[field.type].readInput([text], field, () => []) : text;
 }
 
-function problemsOf(field: Field, kind: FilterKind, values: readonly Json[], path: string): Violation[] {
-  if (values.length === 0 || values.length > MAX_VALUES) {
+function problemsOf(field: Field, kind: FilterKind, given: readonly string[], path: string): Violation[] {
+  if (given.length === 0 || given.length > MAX_VALUES) {
     return [custom(path, `Expected 1 to ${MAX_VALUES} values`)];
   }
   const { min: _, max: __, step: ___, ...unbounded } = field;
-  return values.flatMap((value): readonly Violation[] => {
-    const text = textOf(value);
-    const problem = textProblem(text) ?? (text.length > MAX_LENGTH ? TOO_LONG : undefined);
-    if (text === '' || problem !== undefined) return [custom(path, problem ?? 'Required')];
+  return given.flatMap((text): readonly Violation[] => {
+    const unfit = plainTextProblems(text, path, MAX_FILTER_LENGTH);
+    if (unfit.length > 0) return unfit;
+    const value = answerFrom(field, kind, text);
+    if (value === '') return [custom(path, 'Required')];
     return kinds[kind].checked ? fieldRules[field.type].check(unbounded)(value, path, () => 'matches') : [];
   });
 }
@@ -84,8 +85,6 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
 const MAX_FILTERS = 3;
 const MAX_VALUES = 20;
-const MAX_LENGTH = 1000;
-const TOO_LONG = `Expected at most ${MAX_LENGTH} characters`;
 
 /**
  * What the answers to fields of some types can be asked for, and the type by which PostgreSQL compares them. Where

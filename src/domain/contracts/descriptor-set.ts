@@ -77,7 +77,7 @@ const scalars: ReadonlyMap<string, Type> = new Map([
 
 /** A map is a list of messages with a key and a value. */
 function entryOf({ name, type }: AnswerField): Message {
-  const value = /, (.+)>/.exec(type)?.[1] ?? '';
+  const value = /^map<string, (.+)>$/.exec(type)?.[1] ?? '';
   const label = Label.OPTIONAL;
   return {
     name: entryName(name),

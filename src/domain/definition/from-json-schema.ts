@@ -250,7 +250,7 @@ class QuestionReader extends SchemaReader {
 function isWhole(pattern: string): boolean {
   let depth = 0;
   let isAlternative = false;
-  for (const [token] of pattern.matchAll(/\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]/gs)) {
+  for (const [token] of pattern.matchAll(/\\.|\[\^?\]?(?:\\(?:.|$)|[^\]\\])*(?:\]|$)|[()|]/gs)) {
     if (token === '(') depth += 1;
     else if (token === ')') depth -= 1;
     else if (token === '|' && depth === 0) isAlternative = true;

@@ -46,11 +46,15 @@ export const number: FieldTypeRules<NumberField> = {
 
 /** Reads a decimal number; what is none stays text. */
 export function readNumber(text: string): Json {
-  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/.test(text.trim())
-    ? Number(text)
-    : Number.NaN;
-  return Number.isFinite(number) ? number : text.trim();
+  const typed = text.trim();
+  const number = typed.length <= MAX_LENGTH && decimal.test(typed) ? Number(typed) : Number.NaN;
+  return Number.isFinite(number) ? number : typed;
 }
+
+/** Every number of 64 bits, written out exactly, has room: sign, zero, point and 1,074 decimals. */
+const MAX_LENGTH = 1_100;
+
+const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
 
 function checkNumber({ min, max, step }: NumberField): AnswerCheck {
   return (answer, path) => {

@@ -109,7 +109,7 @@ function* placesOf(text: string): Generator<{ path: string; at: number; isAgain:
 
 /** Each string and sign of a JSON text, whether a string is a key, and where what follows begins. */
 function* tokensOf(text: string): Generator<{ token: string; isKey: boolean; at: number; next: number }> {
-  const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\],]\s*/gs;
+  const tokens = /("(?:[^"\\]|\\(?:.|$))*(?:"|$))(\s*:)?|[{}[\],]\s*/gs;
   for (const { 0: whole, 1: string, 2: colon, index: at } of text.matchAll(tokens)) {
     yield { token: string ?? whole.charAt(0), isKey: colon !== undefined, at, next: at + whole.length };
   }

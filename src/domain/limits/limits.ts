@@ -22,6 +22,12 @@ export const secretLength = { min: 8, max: 256 } as const;
 /** Characters of the `source` of a submission. */
 export const MAX_SOURCE_LENGTH = 200;
 
+/** Characters of a value that a list is filtered by. */
+export const MAX_FILTER_LENGTH = 1000;
+
+/** Characters of the name that a file has with its sender, which some send with its whole path. */
+export const MAX_FILENAME_LENGTH = 1000;
+
 /** Characters of an idempotency key. */
 export const idempotencyKeyLength = { min: 1, max: 255 } as const;
 

@@ -154,9 +154,9 @@ class PatternReader {
         whole = { ...join(whole, BRANCHES), longest: whole.longest === 0 ? 0 : Infinity };
         continue;
       }
-      const counts = this.#match(/\{(\d+)(,?)(\d*)\}/y);
+      const counts = this.#match(/\{(\d+)(?:(,)(\d*))?\}/y);
       if (counts === undefined) return whole;
-      const [, least = '', comma, most = ''] = counts;
+      const [, least = '', comma = '', most = ''] = counts;
       whole = repeat(
         whole,
         Number(least),

@@ -7,12 +7,11 @@ import type {
   ListAuditEntriesRequest,
 } from '../../../gen/headlessforms/v1/audit_pb.js';
 import type { AuditEntry } from '../../domain/audit.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter, instantOf } from '../request-values.ts';
+import { badParameter, instantOf, refuseUnfitFilter } from '../request-values.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {
@@ -32,8 +31,7 @@ export function auditService({ database, audit }: ServiceContext): ServiceImpl<t
 function filterOf({ createdAfter, createdBefore, ...texts }: ListAuditEntriesRequest): EntryFilter {
   const filter: EntryFilter = {};
   for (const name of ['actor', 'action', 'resource'] as const) {
-    if (textProblem(texts[name]) !== undefined)
-      throw badParameter(name, 'custom', 'Expected well-formed text');
+    refuseUnfitFilter(texts[name], name);
     if (texts[name] !== '') filter[name] = texts[name];
   }
   if (createdAfter !== undefined) filter.after = instantOf(createdAfter);

@@ -4,13 +4,13 @@ import type { UpdateFormRequest } from '../../../gen/headlessforms/v1/forms_pb.j
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { isId, isKeyless } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { formKeyPattern, formLimits } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { type Form, findFormByKey, lockForm, updateForm } from '../../store/forms/forms.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
+import { textProblems } from '../request-values.ts';
 import { changeableForm } from './form-access.ts';
 import { formToMessage } from './form-proto.ts';
 
@@ -26,12 +26,10 @@ export function readFormKey(
   const refuse = (path: string, message: string) => problems.push({ path, code: 'invalid_string', message });
   if (key !== '' && keyless) refuse('key', NEEDS_KEY);
   else if (key !== '' && !formKeyPattern.test(key)) refuse('key', KEY_SHAPE);
-  const unfit = textProblem(managedBy);
   if (managedBy !== '' && keyless) refuse('managed_by', NEEDS_KEY);
-  else if (unfit !== undefined) refuse('managed_by', unfit);
-  else if (managedBy.length > formLimits.managedBy) {
-    refuse('managed_by', `Must have at most ${formLimits.managedBy} characters`);
-  }
+  problems.push(
+    ...textProblems(managedBy, 'managed_by', { max: formLimits.managedBy, code: 'invalid_string' }),
+  );
   if (problems.length > 0) throw invalid(problems);
   return { key: key || null, managedBy: managedBy || null };
 }

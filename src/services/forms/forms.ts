@@ -12,7 +12,6 @@ import { hasPublicPage } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -26,7 +25,7 @@ import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { badParameter, pageRequestOf, requireEmail } from '../request-values.ts';
+import { pageRequestOf, refuseUnfitFilter, requireEmail } from '../request-values.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { activationMethods, creatorOf } from './activation.ts';
 import { applyForm } from './apply.ts';
@@ -79,7 +78,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       // The database refuses texts with NUL.
       readFormKey(request, { keyless: false });
       const { key, slug, managedBy } = request;
-      if (textProblem(slug) !== undefined) throw badParameter('slug', 'custom', 'Expected well-formed text');
+      refuseUnfitFilter(slug, 'slug');
       const wanted = { ...pageRequestOf(request, 'form'), key, slug, managedBy };
       const page = await listForms(database, callerOf(call).projectId, wanted);
       return { forms: page.items.map((form) => formToMessage(form)), nextPageToken: page.nextCursor ?? '' };

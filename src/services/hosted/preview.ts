@@ -57,7 +57,7 @@ function readText(text: string, check: (value: unknown) => DefinitionResult): Te
     const failure = failureOf(error);
     if (!(error instanceof ConnectError) || failure === undefined) throw error;
     if (failure.violations.length > 0) return { problems: withLines(text, failure.violations) };
-    const message = error.rawMessage.replace(/not JSON(: see.*)?$/, NOT_JSON);
+    const message = error.rawMessage.replace(/^(The form is )not JSON(?:: see.*)?$/, `$1${NOT_JSON}`);
     return { problems: [{ line: brokenLine(text.trimEnd(), error.rawMessage), path: '', message }] };
   }
 }

@@ -216,7 +216,7 @@ function guarded(text: string): string {
 const skipped = String.raw`[\s\p{Cc}\p{Cf}\p{DI}]*`;
 const sign = String.raw`[=+\-@＝＋－＠﹦﹢﹣﹫−]`;
 const formula = new RegExp(String.raw`^${skipped}${sign}|^ *[\t\r]`, 'u');
-const formulaInside = new RegExp(String.raw`(?<=[;\t]${skipped})${sign}`, 'gu');
+const formulaInside = new RegExp(String.raw`${sign}(?<=[;\t]${skipped}.)`, 'gu');
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
 

@@ -6,7 +6,6 @@ import { type AnswerFilter, readFilters } from '../../domain/answers/answer-filt
 import { failed } from '../../domain/errors/failure.ts';
 import { summarize } from '../../domain/errors/violations.ts';
 import { instantOf, isId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { PageRequest } from '../../store/database/queries.ts';
 import { findFormState } from '../../store/forms/forms.ts';
@@ -21,7 +20,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { requireProjectForm } from '../forms/form-access.ts';
 import { limitCallersAtOnce } from '../limits/calls-at-once.ts';
-import { badParameter, pageRequestOf } from '../request-values.ts';
+import { badParameter, pageRequestOf, refuseUnfitFilter } from '../request-values.ts';
 import { submissionRangeOf, submissionToMessage } from './submission-proto.ts';
 
 /**
@@ -93,7 +92,7 @@ export function createSubmissionList(context: ServiceContext) {
 
 function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
   const { sessionId, source } = request;
-  if (textProblem(source) !== undefined) throw badParameter('source', 'custom', 'Expected well-formed text');
+  refuseUnfitFilter(source, 'source');
   return {
     ...submissionRangeOf(request),
     ...(sessionId !== '' && { sessionId }),

@@ -126,7 +126,7 @@ function pageOrigin(header: Headers): string | undefined {
 
 /** Undefined for a text that is no address, and for an address whose origin is opaque. */
 function originOf(address: string): string | undefined {
-  const origin = URL.canParse(address) ? new URL(address).origin : 'null';
+  const origin = address.length > MAX_REFERRER_LENGTH ? undefined : URL.parse(address)?.origin;
   return origin === 'null' ? undefined : origin;
 }
 

@@ -30,7 +30,7 @@ export function safeFilename(name: string): string {
   const clean = base
     .replace(unsafe, '_')
     .replace(/\s+/g, ' ')
-    .replace(/^[\s.]+|[\s.]+$/g, '');
+    .replace(/^[\s.]+|(?<![\s.])[\s.]+$/g, '');
   if (clean === '') return 'file';
   return shortened(windowsDevice.test(clean) ? `_${clean}` : clean);
 }

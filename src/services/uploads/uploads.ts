@@ -17,6 +17,7 @@ import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
+import { MAX_FILENAME_LENGTH } from '../../domain/limits/limits.ts';
 import { readFileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { IdempotencyKey } from '../../store/idempotency-keys.ts';
@@ -96,6 +97,8 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
       sent.browser = part.browser ?? '';
     }
     if (part.fieldId !== '') field = fileField(target, part.fieldId);
+    if (part.filename.length > MAX_FILENAME_LENGTH)
+      throw invalid([{ path: 'filename', code: 'too_big', message: LONG_NAME }]);
     if (part.filename !== '') sent.filename = part.filename;
     if (part.idempotencyKey !== '') sent.idempotencyKey = part.idempotencyKey;
     refuseTooLarge(file.size + part.content.length, field);
@@ -149,6 +152,8 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
     return reply;
   });
 }
+
+const LONG_NAME = `Expected at most ${MAX_FILENAME_LENGTH} characters`;
 
 /** Streams a file that the caller may read, once a submission has claimed it. */
 export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FileChunk> {

@@ -13,6 +13,8 @@ describe('readInputs', () => {
     ['number', { type: 'number' }, ['0x10'], '0x10'],
     ['number', { type: 'number' }, ['1,5'], '1,5'],
     ['number', { type: 'number' }, ['1e999'], '1e999'],
+    ['number', { type: 'number' }, ['7.'], 7],
+    ['number', { type: 'number' }, ['+.5e-3'], 0.0005],
     ['number', { type: 'number' }, ['Infinity'], 'Infinity'],
     ['number', { type: 'number' }, [''], ''],
     ['checkbox', { type: 'checkbox' }, ['on'], true],
@@ -44,6 +46,16 @@ describe('readInputs', () => {
     ],
   ])('reads a %s (%j) from %j', (_, field, values, answer) => {
     expect(read(field, ...values)).toEqual(answer);
+  });
+
+  it('reads every number that is written out exactly, and nothing that is longer', () => {
+    const least = `-0.${'0'.repeat(323)}${'5'.padEnd(751, '0')}`;
+    const long = `${'0'.repeat(1_100)}7`;
+
+    expect(least).toHaveLength(1_077);
+    expect(read({ type: 'number' }, least)).toBe(-Number.MIN_VALUE);
+    expect(read({ type: 'number' }, long.slice(1))).toBe(7);
+    expect(['number', 'rating', 'scale'].map((type) => read({ type }, long))).toEqual([long, long, long]);
   });
 
   it('drops names that are no field, and what a human could not see', () => {

@@ -294,7 +294,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(first.forms[0]?.definition).toBeUndefined();
     });
 
-    it('refuses a negative size and a made-up token', async () => {
+    it('refuses a negative size, a made-up token and a filter that nothing fits', async () => {
       const list = (request: object) => failureOf(forms(services.key).listForms(request));
 
       expect(await list({ pageSize: -1 })).toMatchObject({
@@ -304,6 +304,10 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(await list({ pageToken: 'x\0' })).toMatchObject({
         reason: 'BAD_REQUEST',
         violations: [['page_token', 'invalid_string']],
+      });
+      expect(await list({ slug: 'x'.repeat(1_001) })).toMatchObject({
+        reason: 'BAD_REQUEST',
+        violations: [['slug', 'too_big']],
       });
       expect(await failureOf(forms().listForms({}))).toMatchObject({ reason: 'MISSING_KEY' });
     });

@@ -108,6 +108,8 @@ describe.each(engines)('a list with conditions on answers, on %s,', (engine) => 
     ['no operator', [{ fieldId: 'n' }], ['filters[0].condition']],
     ['what is no number', [where('n', 'gte', 'many')], ['filters[0].gte']],
     ['what is no day', [where('day', 'eq', '2026-02-30')], ['filters[0].eq']],
+    ['a number of more characters', [where('n', 'gte', `${'0'.repeat(1_000)}7`)], ['filters[0].gte']],
+    ['a text of more characters', [where('email', 'eq', 'x'.repeat(1_001))], ['filters[0].eq']],
     ['an empty value', [where('topic', 'eq', '')], ['filters[0].eq']],
     ['NUL', [where('email', 'contains', '\0')], ['filters[0].contains']],
     ['no values', [where('topic', 'in', [])], ['filters[0].in']],

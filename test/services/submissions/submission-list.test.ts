@@ -84,12 +84,13 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
   });
 
   it.each([
-    [{ pageSize: -1 }, 'page_size: too_small'],
-    [{ pageToken: 'x' }, 'page_token: invalid_string'],
-    [{ skip: -1 }, 'skip: custom'],
-    [{ source: '\0' }, 'source: custom'],
-    [{ status: 99 }, 'status: invalid_enum_value'],
-  ])('refuses %j', async (request, violation) => {
+    ['page_size: too_small', { pageSize: -1 }],
+    ['page_token: invalid_string', { pageToken: 'x' }],
+    ['skip: custom', { skip: -1 }],
+    ['source: custom', { source: '\0' }],
+    ['source: too_big', { source: 'x'.repeat(1_001) }],
+    ['status: invalid_enum_value', { status: 99 }],
+  ])('refuses %s', async (violation, request) => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
 

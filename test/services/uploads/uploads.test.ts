@@ -48,6 +48,32 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
     });
   });
 
+  it('refuses a name that is longer than any file has, at once or in parts, before it reads the name', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    const filename = `${'.'.repeat(1_000)}x`;
+    const first = { target: ofForm(formId), fieldId: 'cv' };
+    async function* parts() {
+      yield { ...first, content: pdf };
+      yield { filename };
+    }
+
+    const whole = await expectFailure(
+      services.uploads.createUpload({ ...first, filename, content: pdf }),
+      Reason.INVALID,
+    );
+    const inParts = await expectFailure(services.uploads.uploadFile(parts()), Reason.INVALID);
+    const { upload } = await services.uploads.createUpload({
+      ...first,
+      filename: filename.slice(1),
+      content: pdf,
+    });
+
+    expect([whole.violations, inParts.violations]).toEqual([['filename: too_big'], ['filename: too_big']]);
+    expect(upload?.filename).toBe('x');
+    expect(await files(services)).toHaveLength(1);
+  });
+
   it('refuses what the field does not take, and keeps nothing of it', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf([...fields, ...emailField]);
