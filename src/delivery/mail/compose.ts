@@ -204,9 +204,7 @@ async function writeAboutSubmission(
   const confirmed = await listConfirmedRecipients(database, [form.id]);
   const { to } = context;
   const read =
-    kind === 'demo'
-      ? { reader: 'operator' as const, to }
-      : readerOf(settings, form, delivery, confirmed, to);
+    kind === 'demo' ? { reader: 'operator' as const, to } : readerOf(settings, form, delivery, confirmed, to);
   if (read === undefined) return null;
   const { reader } = read;
   const { locale, theme } = definition.settings;

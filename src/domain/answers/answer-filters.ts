@@ -77,7 +77,9 @@ const textOf = (value: Json) => (typeof value === 'string' ? value : JSON.string
 
 /** In UTC, within the years that have four digits. */
 function instantIn(value: Json): string {
-  return new Date(Math.min(Math.max(Date.parse(textOf(value)), instants.firstMs), instants.lastMs)).toISOString();
+  return new Date(
+    Math.min(Math.max(Date.parse(textOf(value)), instants.firstMs), instants.lastMs),
+  ).toISOString();
 }
 
 const MAX_FILTERS = 3;

@@ -245,7 +245,9 @@ function inTurns(queue: readonly Waiting[], mostRows: number): readonly Waiting[
     return { waiting, place };
   });
   const fits = takenBy.values().reduce((sum, taken) => sum + taken, 0) <= 1;
-  return fits ? queue : placed.toSorted((one, other) => one.place - other.place).map(({ waiting }) => waiting);
+  return fits
+    ? queue
+    : placed.toSorted((one, other) => one.place - other.place).map(({ waiting }) => waiting);
 }
 
 /** Writes submissions in groups. */
