@@ -1,5 +1,7 @@
+import { format } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
+import { printable } from '../telemetry/printable.ts';
 import { listen, replay, trigger } from './deliveries.ts';
 import { bridgeMcp } from './mcp.ts';
 import { type Commands, RefusedError, readCommand, UsageError } from './terminal.ts';
@@ -149,7 +151,7 @@ function help(words: readonly string[]): string {
   if (shown.length === 0) return help(words.slice(0, -1));
   const texts = explanations.filter(([about]) => isWithin(about, command) || isWithin(command, about));
   const usage = shown.map((synopsis) => `npm run cli -- ${synopsis}`).join('\n       ');
-  return [`Usage: ${usage}`, ...texts.map(([, text]) => text)].join('\n\n').concat('\n');
+  return [`Usage: ${usage}`, ...texts.map(([, text]) => text)].join('\n\n');
 }
 
 const options = {
@@ -215,12 +217,25 @@ const commands: Commands<typeof options> = {
   },
 };
 
+// What parts of the service log, and what nothing catches, goes the same way.
+const complain = (...facts: unknown[]) =>
+  format(...facts)
+    .split('\n')
+    .forEach(note);
+Object.assign(console, { debug: complain, info: complain, warn: complain, error: complain });
+process.on('uncaughtException', (error) => {
+  complain(error);
+  process.exit(1);
+});
+
 try {
   const [command, ...rest] = process.argv.slice(2);
   if (command === undefined || process.argv.includes('--help') || process.argv.includes('-h')) {
     const words = process.argv.slice(2);
     const end = words.findIndex((word) => word.startsWith('-'));
-    process.stdout.write(help(words.slice(0, end === -1 ? words.length : end)));
+    help(words.slice(0, end === -1 ? words.length : end))
+      .split('\n')
+      .forEach(print);
   } else if (command === 'admin') {
     const { runAdminCommand } = await import('./admin/main.ts');
     await runAdminCommand(rest, { env: process.env, now: Date.now, print, note });
@@ -229,7 +244,7 @@ try {
   }
 } catch (error) {
   if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  error.lines.forEach(note);
   // Of the commands for forms, 2 means that there are changes.
   process.exitCode = error instanceof UsageError && process.argv[2] !== 'forms' ? 2 : 1;
 }
@@ -254,12 +269,17 @@ async function runForms(name: FormsArguments[0], command: FormsArguments[1]): Pr
 }
 
 function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+  write(process.stdout, line);
 }
 
 /** What is no result: standard output is for scripts to read. */
 function note(line: string): void {
-  process.stderr.write(`${line}\n`);
+  write(process.stderr, line);
+}
+
+/** Everything goes this way, since names and messages come from strangers; the bridge of MCP alone passes JSON on. */
+function write(stream: NodeJS.WritableStream, line: string): void {
+  stream.write(`${printable(line)}\n`);
 }
 
 function transportTo(service: Service) {

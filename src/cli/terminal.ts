@@ -16,14 +16,23 @@ export type Terminal = {
 /** What was typed makes no sense. */
 export class UsageError extends Error {
   override name = 'UsageError';
+  readonly lines: readonly string[];
   constructor(message: string) {
-    super(`${message}\nTry: npm run cli -- --help`);
+    const lines = [message, 'Try: npm run cli -- --help'];
+    super(lines.join('\n'));
+    this.lines = lines;
   }
 }
 
 /** The service would not have it, now or later. */
 export class RefusedError extends Error {
   override name = 'RefusedError';
+  readonly lines: readonly string[];
+  constructor(message: string | readonly string[], options?: ErrorOptions) {
+    const lines = [message].flat();
+    super(lines.join('\n'), options);
+    this.lines = lines;
+  }
 }
 
 /**

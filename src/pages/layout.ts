@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type Theme, ThemeMode } from '../../gen/headlessforms/v1/definition_pb.js';
 import { MAX_ADDRESS_LENGTH } from '../domain/addresses/email-address.ts';
+import { isOrigin } from '../domain/definition/settings.ts';
 import { BLACK, contrast, hex, parseColor, READABLE, type Rgb, textOn, WHITE } from '../domain/text/color.ts';
 import { attributes, Html, html } from '../domain/text/html.ts';
 import type { Page } from '../http/reply.ts';
@@ -118,11 +119,6 @@ export function securityHeaders(
     'x-robots-tag': 'noindex',
     ...(frames.length === 0 ? { 'x-frame-options': 'DENY' } : {}),
   };
-}
-
-/** Whether a text can stand in the header without ending its directive. */
-function isOrigin(text: string): boolean {
-  return /^https?:\/\/[\w.:[\]-]+$/.test(text);
 }
 
 type PageContent = {

@@ -7,7 +7,7 @@ import { failed, invalid, notFound } from '../domain/errors/failure.ts';
 import { oneOfEnum, required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import { textProblem } from '../domain/json/json-problems.ts';
-import { browserLength, MAX_FILTER_LENGTH, pageSizes } from '../domain/limits/limits.ts';
+import { browserLength, instants, MAX_FILTER_LENGTH, pageSizes } from '../domain/limits/limits.ts';
 import { hashSecret } from '../domain/secrets/new-secrets.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
@@ -110,11 +110,8 @@ export function refuseUnfitFilter(text: string, path: string): void {
  * 9999.
  */
 export function instantOf(time: Timestamp): Date {
-  return new Date(Math.min(Math.max(timestampMs(time), FIRST_MS), LAST_MS));
+  return new Date(Math.min(Math.max(timestampMs(time), instants.firstMs), instants.lastMs));
 }
-
-const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
-const LAST_MS = Date.parse('9999-12-31T00:00:00Z');
 
 /** What is wrong with a duration: it must be whole seconds from `min` to `max`. None is right. */
 export function secondsProblems(

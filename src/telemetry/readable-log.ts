@@ -1,16 +1,20 @@
 import type { DestinationStream } from 'pino';
 import { prettyFactory } from 'pino-pretty';
+import { printable } from './printable.ts';
 
 /**
  * Where a log goes that people read: a request is `12:04:11 GET /f/:sessionId 200 15 ms`, what was done is one line,
- * too, and everything else is as pino-pretty writes it. Times are those of the reader's clock.
+ * too, and everything else is as pino-pretty writes it. Times are those of the reader's clock. Only stacks have lines.
  */
 export function readableLog(write: (text: string) => void, colorize: boolean): DestinationStream {
   const pretty = prettyFactory({ colorize, translateTime: 'SYS:HH:MM:ss', ignore: 'pid,hostname' });
   return {
     write(line) {
-      const entry: LogEntry = JSON.parse(line);
-      write(ownLineOf(entry) ?? pretty(line) ?? '');
+      const entry: LogEntry = JSON.parse(line, (key, value) => {
+        if (typeof value !== 'string') return value;
+        return key === 'stack' ? value.split('\n').map(printable).join('\n') : printable(value);
+      });
+      write(ownLineOf(entry) ?? pretty(entry) ?? '');
     },
   };
 }

@@ -120,6 +120,8 @@ describe.each(engines)('access tokens at /mcp on %s', (engine) => {
     ['that have expired', { exp: seconds(-60) }, {}, 'expired'],
     ['that are not valid yet', { nbf: seconds(300) }, {}, 'nbf'],
     ['without an end', { exp: undefined }, {}, 'exp'],
+    ['that end after the year 9999', { exp: 253_402_300_800 }, {}, 'year 9999'],
+    ['that end after all time', { exp: 1e300 }, {}, 'year 9999'],
     ['without a subject', { sub: undefined }, {}, 'sub'],
     ['whose subject is no name', { sub: 'a b' }, {}, 'subject'],
     ['for another service', { aud: 'https://other.example/mcp' }, {}, 'audience'],

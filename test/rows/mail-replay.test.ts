@@ -11,6 +11,7 @@ import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const OWNER = 'owner@example.com';
+const WRITTEN = 'Ada.Lovelace@example.com';
 
 describe.each(engines)('mails that failed, on %s', (engine) => {
   it('are sent again one by one, and no other mail is', async () => {
@@ -63,6 +64,21 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
       { ok: true, count: 0, more: false, next_created_after: null },
     ]);
     expect(wrong).toEqual({ code: 1, output: 'dlv_none: There is no such delivery\n' });
+  });
+
+  it.each([
+    ['the owner', {}],
+    ['a recipient of the definition', { delivery: { type: 'email', to: [WRITTEN] } }],
+  ])('go to %s by the address as it is written', async (_, definition) => {
+    await using outage = await givenFailedMails(1, { address: WRITTEN, definition });
+    const { service, mailServer, failed } = outage;
+
+    outage.end();
+    await service.post(`/v1/webhook-deliveries/${failed[0]}/replay`);
+
+    const [mail] = await mailServer.expectMails(1);
+    expect(mail?.recipients).toEqual([WRITTEN]);
+    expect(mail?.to?.map(({ address }) => address)).toEqual([WRITTEN]);
   });
 
   it('go to nobody who has stopped them, or gets them no more', async () => {
@@ -122,12 +138,12 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
   });
 
   /** A form whose confirmed owner's mails were all refused, until `end`. */
-  async function givenFailedMails(count: number) {
+  async function givenFailedMails(count: number, { address = OWNER, definition = {} } = {}) {
     await using opened = new AsyncDisposableStack();
     let isOver = false;
     const mailServer = opened.use(await startMailServer(() => (isOver ? undefined : 550)));
     const service = opened.use(await startService({ engine, env: { SMTP_URL: mailServer.url } }));
-    const { id: formId } = await service.givenPublishedForm();
+    const { id: formId } = await service.givenPublishedForm(definition);
     const deliveries = async () =>
       (await service.get(`/v1/forms/${formId}/deliveries`)).json.deliveries as {
         id: string;
@@ -138,7 +154,7 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
       }[];
     await service.database.execute(
       'update forms set owner_email = $1, owner_confirmed_at = now() where id = $2',
-      [OWNER, formId],
+      [address, formId],
     );
     for (let n = 0; n < count; n += 1) {
       await service.post(`/api/forms/${formId}/submissions`, { answers: { email: `${n}@example.com` } });

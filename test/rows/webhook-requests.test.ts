@@ -179,6 +179,14 @@ describe.each(engines)('what webhooks ask for, on %s', (engine) => {
         [{ answers: { topics: ['help', 'sales'] } }],
         [{ answers: { topics: ['help'] } }],
       ],
+      ...['Infinity', '-Infinity', '1e999', 'NaN'].map(
+        (value): [string, object, { answers: object; source?: string }[], { answers: object }[]] => [
+          `the text ${value}`,
+          { field_id: 'topic', value },
+          [{ answers: { topic: value } }],
+          [{ answers: { topic: 'sales' } }],
+        ],
+      ),
       [
         'a number',
         { field_id: 'count', value: 2 },

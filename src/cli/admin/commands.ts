@@ -1,5 +1,6 @@
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Admin } from '../../services/admin/admin.ts';
+import { printable } from '../../telemetry/printable.ts';
 import { createProgress, RefusedError, type Terminal } from '../terminal.ts';
 
 /** Makes a key. Only the key is written to standard output, so that a script can take it. */
@@ -94,21 +95,18 @@ function minute(time: Timestamp | undefined): string {
         .replace(/:\d\d\.\d+Z$/, 'Z');
 }
 
-export function printTable(rows: string[][], print: (line: string) => void): void {
+/** The widths are those of what is printed. */
+export function printTable(cells: string[][], print: (line: string) => void): void {
+  const rows = cells.map((row) => row.map(printable));
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   for (const row of rows) {
     print(
       row
-        .map((cell, column) => printable(cell).padEnd(widths?.[column] ?? 0))
+        .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
         .join('  ')
         .trimEnd(),
     );
   }
-}
-
-/** Names come from callers: none may move the cursor of a terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/\p{C}/gu, '?');
 }
 
 function day(time: Timestamp | undefined): string {

@@ -34,6 +34,7 @@ export async function runAdminCommand(args: string[], terminal: Terminal): Promi
     await command();
   } catch (error) {
     if (error instanceof ConnectError) throw new RefusedError(error.rawMessage, { cause: error });
+    if (error instanceof ConfigError) throw new RefusedError(error.problems, { cause: error });
     if (explained.some((kind) => error instanceof kind) || isOfFile(error)) {
       throw new RefusedError(error instanceof Error ? error.message : '', { cause: error });
     }
@@ -42,7 +43,7 @@ export async function runAdminCommand(args: string[], terminal: Terminal): Promi
 }
 
 /** Errors whose message is for the person who typed. */
-const explained = [ConfigError, StartError, DatabaseUnavailable];
+const explained = [StartError, DatabaseUnavailable];
 
 /** Such as a file that is not there, or a full disk: the message names it. */
 function isOfFile(error: unknown): boolean {

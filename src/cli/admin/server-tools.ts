@@ -138,7 +138,8 @@ async function failureOf(program: string, child: ChildProcess): Promise<void> {
     }
     throw error;
   });
-  if (code !== 0) throw new RefusedError(`${program} failed (${code ?? signal}): ${words.trim()}`);
+  if (code !== 0)
+    throw new RefusedError(`${program} failed (${code ?? signal}): ${words.trim()}`.split('\n'));
 }
 
 /** Lines that end with LF alone. `node:readline` would end them with separators, too, that rows may hold. */

@@ -1,12 +1,11 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { type Form, FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { checkDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { RefusedError } from '../terminal.ts';
-import { formFilesIn } from './files.ts';
+import { formFilesIn, type NewFile, writeFiles } from './files.ts';
 import { type Forms, listAllForms } from './plan.ts';
 
 /**
@@ -25,7 +24,7 @@ export async function exportForms({
   if ((await formFilesIn(folder)).length > 0) throw new RefusedError(`${folder}: It has forms already`);
   const published = (await listAllForms(client)).filter(({ status }) => status === FormStatus.PUBLISHED);
   const named = published.filter(({ key }) => key !== '');
-  const files: [name: string, text: string][] = [];
+  const files: NewFile[] = [];
   for (const { id } of named) {
     const { form } = await client.getForm({ formId: id });
     if (form?.definition === undefined) continue;
@@ -38,12 +37,10 @@ export async function exportForms({
       ...fileOf(form, managedBy),
     };
     const file = { ...content, ...shortened(form.definition) };
-    files.push([`${form.key}.form.json`, `${JSON.stringify(file, null, 2)}\n`]);
+    const path = `${form.key}.form.json`;
+    files.push({ path, content: `${JSON.stringify(file, null, 2)}\n`, of: form.key });
   }
-  for (const [name, text] of files) {
-    await writeFile(join(folder, name), text, { flag: 'wx' });
-    print(join(folder, name));
-  }
+  await writeFiles(folder, files, { flag: 'wx', print });
   const left = published.length - named.length;
   if (left > 0) note(`${left} forms have no key: PATCH /v1/forms/:id gives them one`);
 }

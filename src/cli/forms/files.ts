@@ -1,5 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstatSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { readFormFile } from '../../domain/definition/form-file.ts';
@@ -43,9 +44,63 @@ export async function formFilesIn(folder: string): Promise<string[]> {
   }
 }
 
+/**
+ * Writes files below a folder, and prints where each is. `flag` is that of `open`: `wx` for files that must be new.
+ *
+ * The paths come from the service, so all are judged before anything is written. Throws a `RefusedError` for one that is
+ * no name, that another differs from by case alone, or that leads through a link.
+ */
+export async function writeFiles(
+  folder: string,
+  files: readonly NewFile[],
+  {
+    flag,
+    print,
+    platform = process.platform,
+  }: { flag: 'w' | 'wx'; print: (line: string) => void; platform?: NodeJS.Platform },
+): Promise<void> {
+  const taken = new Map<string, NewFile>();
+  for (const file of files) {
+    const { path, of } = file;
+    const names = path.split('/');
+    const isRefused = (name: string) =>
+      noName.test(name) ||
+      (platform === 'win32' && device.test(name)) ||
+      Buffer.byteLength(name) > MAX_NAME_BYTES;
+    if (names.some(isRefused)) {
+      throw new RefusedError(`${of}: The service names a file ${JSON.stringify(path)}, which can't be one`);
+    }
+    const other = taken.get(path.normalize().toLowerCase());
+    if (other !== undefined) {
+      throw new RefusedError(`${other.of} and ${of} are both ${path}: write each into a folder of its own`);
+    }
+    taken.set(path.normalize().toLowerCase(), file);
+    for (const [index] of names.entries()) {
+      const place = join(folder, ...names.slice(0, index + 1));
+      const found = lstatSync(place, { throwIfNoEntry: false });
+      if (found === undefined) break;
+      const fits = index < names.length - 1 ? found.isDirectory() : found.isFile();
+      if (!fits) throw new RefusedError(`${place}: Expected a plain file or folder, not a link`);
+    }
+  }
+  for (const { path, content } of files) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content, { flag });
+    print(join(folder, path));
+  }
+}
+
+/** What is no name of a file: none, `.` and `..`, and what terminals, shells or Windows take for something else. */
+const noName = /^$|[\p{C}\p{Zl}\p{Zp}\\<>:"|?*]|[. ]$/u;
+
+/** Devices there; elsewhere a form may have such a key. */
+const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d\xb9\xb2\xb3])(?:\.|$)/i;
+
+const MAX_NAME_BYTES = 255;
+
 /** Throws a `RefusedError` with all lines, if there are any. */
 export function refuseAll(problems: readonly string[]): void {
-  if (problems.length > 0) throw new RefusedError([...problems, 'Nothing was applied.'].join('\n'));
+  if (problems.length > 0) throw new RefusedError([...problems, 'Nothing was applied.']);
 }
 
 function readForm(path: string, text: string): FileRead {
@@ -107,5 +162,8 @@ export type FormFile = {
   /** A problem at a path of the file's JSON, as a line for people. */
   problemAt: (problem: Pick<Violation, 'path' | 'message'>) => string;
 };
+
+/** `of` is the form that it is of, for messages. `path` is below the folder, with `/`. */
+export type NewFile = { path: string; content: string | Uint8Array; of: string };
 
 type FileRead = { problems: string[] } | (Omit<FormFile, 'managedBy'> & { managedBy: string | undefined });

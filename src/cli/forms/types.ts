@@ -1,10 +1,11 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { AnswersSchemaFormat, FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { hasCode } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { RefusedError, UsageError } from '../terminal.ts';
+import { type NewFile, writeFiles } from './files.ts';
 import { type Forms, listAllForms } from './plan.ts';
 
 /** What is generated of the answers to forms, as `--lang` names it. */
@@ -25,22 +26,12 @@ export async function writeTypes({ client, form, lang, out, print }: TypesOption
   if (format === undefined)
     throw new UsageError(`--lang: Expected one of ${Object.keys(formats).join(', ')}`);
 
-  const files = new Map<string, { content: Uint8Array; name: string }>();
-  for (const { id, name } of await formsToWrite(client, form)) {
+  const files: NewFile[] = [];
+  for (const { id, name: of } of await formsToWrite(client, form)) {
     const { path, content } = await client.getAnswersSchema({ formId: id, format });
-    const other = files.get(path);
-    if (other !== undefined) {
-      throw new RefusedError(
-        `${other.name} and ${name} are both ${path}: write each into a folder of its own`,
-      );
-    }
-    files.set(path, { content, name });
+    files.push({ path, content, of });
   }
-  for (const [path, { content }] of files) {
-    await mkdir(dirname(join(out, path)), { recursive: true });
-    await writeFile(join(out, path), content);
-    print(join(out, path));
-  }
+  await writeFiles(out, files, { flag: 'w', print });
   if (format === AnswersSchemaFormat.PROTO) await writeModule(join(out, 'buf.yaml'));
 }
 

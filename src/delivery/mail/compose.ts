@@ -202,12 +202,17 @@ async function writeAboutSubmission(
 
   const delivery: EmailDelivery = current.delivery.type === 'email' ? current.delivery : { type: 'email' };
   const confirmed = await listConfirmedRecipients(database, [form.id]);
-  const reader = kind === 'demo' ? 'operator' : readerOf(settings, form, delivery, confirmed, context.to);
-  if (reader === undefined) return null;
+  const { to } = context;
+  const read =
+    kind === 'demo' ? { reader: 'operator' as const, to } : readerOf(settings, form, delivery, confirmed, to);
+  if (read === undefined) return null;
+  const { reader } = read;
   const { locale, theme } = definition.settings;
   const { accentColor } = theme;
   const named = {
     ...context,
+    // A delivery that is sent again has lost how the address is written.
+    to: read.to,
     language: chooseLanguage(locale),
     senderName: definition.name,
     accentColor,

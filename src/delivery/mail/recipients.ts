@@ -21,8 +21,8 @@ export function recipientsOf(form: Form, { to }: EmailDelivery, recipients: Conf
 }
 
 /**
- * As which reader an address gets an email of a submission that was queued for it: undefined if it no longer may. The
- * owner may, also after a recipient that the definition has confirmed in the meantime.
+ * As which reader an address gets an email of a submission that was queued for it, and how the form writes the address;
+ * undefined if it no longer may. The owner may, also after a recipient that the definition has confirmed in the meantime.
  */
 export function readerOf(
   settings: Pick<DeliverySettings, 'ownerConfirmation'>,
@@ -30,15 +30,16 @@ export function readerOf(
   delivery: EmailDelivery,
   recipients: ConfirmedRecipient[],
   to: string,
-): Reader | undefined {
+): { reader: Reader; to: string } | undefined {
   const isSame = (each: string) => addressKey(each) === addressKey(to);
+  const written = recipientsOf(form, delivery, recipients).find(isSame);
   if (isOwner(form, to)) {
     const hasConfirmed =
       isOwnerConfirmed(form, settings) || recipients.some(({ address }) => isSame(address));
-    return hasConfirmed ? 'owner' : 'unconfirmed';
+    return { reader: hasConfirmed ? 'owner' : 'unconfirmed', to: written ?? form.ownerEmail ?? to };
   }
-  if (!recipientsOf(form, delivery, recipients).some(isSame)) return undefined;
-  return delivery.to?.some(isSame) === true ? 'named' : 'added';
+  if (written === undefined) return undefined;
+  return { reader: delivery.to?.some(isSame) === true ? 'named' : 'added', to: written };
 }
 
 /** Whether this is the address that owns the form, in whatever way it is written. */

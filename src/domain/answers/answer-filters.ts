@@ -6,7 +6,7 @@ import type { Field, FieldType } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { plainTextProblems } from '../fields/text.ts';
 import type { Json } from '../json/json.ts';
-import { MAX_FILTER_LENGTH } from '../limits/limits.ts';
+import { instants, MAX_FILTER_LENGTH } from '../limits/limits.ts';
 
 /**
  * The conditions that a list sets on answers, by the form's current version, or all that is wrong with them. The texts
@@ -77,11 +77,10 @@ const textOf = (value: Json) => (typeof value === 'string' ? value : JSON.string
 
 /** In UTC, within the years that have four digits. */
 function instantIn(value: Json): string {
-  return new Date(Math.min(Math.max(Date.parse(textOf(value)), FIRST_MS), LAST_MS)).toISOString();
+  return new Date(
+    Math.min(Math.max(Date.parse(textOf(value)), instants.firstMs), instants.lastMs),
+  ).toISOString();
 }
-
-const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
-const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
 const MAX_FILTERS = 3;
 const MAX_VALUES = 20;

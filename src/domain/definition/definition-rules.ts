@@ -16,6 +16,7 @@ import {
   stepsFor,
 } from '../patterns/pattern.ts';
 import { fieldProblems } from './field-rules.ts';
+import { isOrigin } from './settings.ts';
 import { translationProblems } from './translations.ts';
 
 /**
@@ -37,6 +38,7 @@ export function definitionProblems(input: unknown, options: DefinitionOptions): 
     ...pageProblems(input.pages, fields),
     ...translationProblems(input),
     ...visibilityProblems(fields, options),
+    ...(options.isInUse === true ? [] : originProblems(input.settings)),
     ...tooManySearches(fields),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input, fields) : []),
@@ -56,6 +58,18 @@ function sharedIds(fields: FieldSent[]): Violation[] {
   });
 }
 
+function originProblems(settings: unknown): Violation[] {
+  const message = 'Expected an origin such as https://example.com, without a path or wildcard';
+  return ['allowedOrigins', 'embedOrigins'].flatMap((name) => {
+    const origins = isObject(settings) && Array.isArray(settings[name]) ? settings[name] : [];
+    return origins.flatMap((origin: unknown, index): Violation[] =>
+      typeof origin !== 'string' || isOrigin(origin)
+        ? []
+        : [{ path: `settings.${name}.${index}`, code: 'invalid_string', message }],
+    );
+  });
+}
+
 /** A title of a step that no field is on would never be shown. */
 function pageProblems(pages: unknown, fields: FieldSent[]): Violation[] {
   if (!Array.isArray(pages)) return [];
@@ -72,7 +86,7 @@ function visibilityProblems(fields: FieldSent[], options: DefinitionOptions): Vi
   return fields.flatMap((field, index) => {
     const { visibleWhen } = isObject(field.input) ? field.input : {};
     const problems = conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
-    const choices = options.keepsConditions === true ? undefined : answerable(field);
+    const choices = options.isInUse === true ? undefined : answerable(field);
     if (field.id !== undefined) earlier.set(field.id, choices);
     return problems;
   });
@@ -176,8 +190,8 @@ export type DefinitionOptions = {
   allowPrivateUrls: boolean;
   /** The URL of a webhook that leaves it out; absent: it is required. */
   keptUrl?: string;
-  /** Whether the conditions are those of a version in use, whose author alone could correct what they compare with. */
-  keepsConditions?: boolean;
+  /** Whether conditions and origins are those of a version in use, whose author alone could correct them. */
+  isInUse?: boolean;
 };
 
 /**

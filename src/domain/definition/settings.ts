@@ -2,16 +2,14 @@ import { z } from 'zod';
 import { isLoopback } from '../addresses/ip-address.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { textUpTo } from '../fields/text.ts';
-import { formLimits, retentionDays } from '../limits/limits.ts';
+import { formLimits, instants, retentionDays } from '../limits/limits.ts';
 import { isLanguageTag } from '../text/accept-language.ts';
 
 /** What the database and the typed message hold. */
 const MAX_INT32 = 2_147_483_647;
 
-const origins = z
-  .array(textUpTo(300).refine(isOrigin, 'Expected an origin such as https://example.com, without a path'))
-  .max(100)
-  .default([]);
+/** Which texts are origins is a rule of the definition: versions that are in use keep those that they have. */
+const origins = z.array(textUpTo(300)).max(100).default([]);
 
 /** The shape of an address of https, or of http on loopback. */
 const redirectPattern =
@@ -110,12 +108,15 @@ export function normalizeSettings(settings: Settings): Settings {
 /** Whether a message, and its JSON, can hold the time: they have the years 1 to 9999, in UTC. */
 function isTimestamp(time: string): boolean {
   const instant = Date.parse(time);
-  return instant >= FIRST_INSTANT && instant < END_OF_TIMESTAMPS;
+  return instant >= instants.firstMs && instant <= instants.lastMs;
 }
 
-/** Whether a text is an origin as browsers send it, of http or https. */
+/**
+ * Whether a text is an origin as browsers send it, of http or https. None has a mark that would end a directive of a
+ * content security policy, or a wildcard in it, though some of these may stand in the host of a URL.
+ */
 export function isOrigin(text: string): boolean {
-  return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
+  return /^https?:\/\/[\w.:[\]-]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 /** Checks the bytes too: pages show the logo, so it must be of the type that it claims. */
@@ -132,9 +133,6 @@ function kindOfPicture(bytes: Buffer): string | undefined {
   const riff = bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP';
   return riff ? 'webp' : undefined;
 }
-
-const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
-const END_OF_TIMESTAMPS = Date.parse('+010000-01-01T00:00:00Z');
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const JPEG = Buffer.from([0xff, 0xd8, 0xff]);

@@ -2,6 +2,7 @@ import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
+import { instants } from '../../domain/limits/limits.ts';
 import type { Scope } from '../../domain/scopes.ts';
 import type { TokenScopes } from './token-scopes.ts';
 
@@ -113,6 +114,7 @@ function problemOf(payload: JWTPayload, type = 'JWT'): string | undefined {
   if (Object.hasOwn(payload, 'cnf')) return 'The access token is bound to a key: ask for a bearer token';
   if (!subjectPattern.test(payload.sub ?? ''))
     return 'The subject of the access token has no 1 to 200 characters';
+  if ((payload.exp ?? 0) * 1000 > instants.lastMs) return 'The access token expires after the year 9999';
   return undefined;
 }
 

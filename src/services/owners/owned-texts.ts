@@ -124,7 +124,7 @@ function definitionWith(
   };
   const { allowPrivateWebhooks: allowPrivateUrls } = settings;
   const keyless = isKeyless(form);
-  const options = { keyless, allowPrivateUrls, keepsConditions: true, ...keptUrlOf(current) };
+  const options = { keyless, allowPrivateUrls, isInUse: true, ...keptUrlOf(current) };
   return requireDefinition(wanted, options).definition;
 }
 

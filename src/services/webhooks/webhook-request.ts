@@ -77,7 +77,10 @@ export function filterProblems(message: FilterMessage | undefined): Violation[] 
   if (message === undefined) return [];
   const { source, fieldId } = message;
   const value = plainValue(message);
-  if (message.value !== undefined && (value === undefined || !Number.isFinite(Number(value) || 0))) {
+  if (
+    message.value !== undefined &&
+    (value === undefined || (typeof value === 'number' && !Number.isFinite(value)))
+  ) {
     return [custom('filter.value', 'Expected a text, a number or a boolean')];
   }
   return [

@@ -223,7 +223,7 @@ function takeGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows
   const group = new Set<Waiting>();
   let bytes = 0;
   const free = queue.filter(({ row }) => !beingWritten.has(row.projectId));
-  for (const waiting of free.length > mostRows ? inTurns(free) : free) {
+  for (const waiting of inTurns(free, mostRows)) {
     const claims = claimsOf(waiting.row);
     bytes += waiting.json.length;
     const full = group.size === mostRows || (group.size > 0 && bytes > GROUP_BYTES);
@@ -235,16 +235,19 @@ function takeGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows
   return [...group];
 }
 
-/** First those that are the first of their projects, then the second ones. */
-function inTurns(queue: readonly Waiting[]): Waiting[] {
-  const countOf = new Map<string, number>();
+/** First those that are the first of their projects, then each by what those before it of its project take of a group. */
+function inTurns(queue: readonly Waiting[], mostRows: number): readonly Waiting[] {
+  const takenBy = new Map<string, number>();
   const placed = queue.map((waiting) => {
     const { projectId } = waiting.row;
-    const place = countOf.get(projectId) ?? 0;
-    countOf.set(projectId, place + 1);
+    const place = takenBy.get(projectId) ?? 0;
+    takenBy.set(projectId, place + Math.max(1 / mostRows, waiting.json.length / GROUP_BYTES));
     return { waiting, place };
   });
-  return placed.toSorted((one, other) => one.place - other.place).map(({ waiting }) => waiting);
+  const fits = takenBy.values().reduce((sum, taken) => sum + taken, 0) <= 1;
+  return fits
+    ? queue
+    : placed.toSorted((one, other) => one.place - other.place).map(({ waiting }) => waiting);
 }
 
 /** Writes submissions in groups. */

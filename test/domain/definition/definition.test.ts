@@ -7,6 +7,9 @@ import {
   withoutDefaults,
 } from '../../../src/domain/definition/definition.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
+import { html } from '../../../src/domain/text/html.ts';
+import { renderPage } from '../../../src/pages/layout.ts';
+import { chooseLanguage } from '../../../src/text/words.ts';
 import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
 const field = (attributes: object) => sent({ fields: [{ id: 'a', type: 'text', ...attributes }] });
@@ -448,10 +451,53 @@ describe('conditions of fields', () => {
     expect(refusals(onOptions('select', condition, { allowOther: true }))).toEqual([]);
   });
 
+  it.each(['allowedOrigins', 'embedOrigins'])(
+    'takes in %s what a header can hold, and refuses all else',
+    (name) => {
+      const marks = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
+      const hosts = [
+        ...marks.flatMap((mark) => [mark, `a${mark}`, `a${mark}b.example`]),
+        'bücher.example',
+        'a:443',
+        'a:99999',
+      ];
+      const origins = [
+        ...hosts,
+        'u:p@a.example',
+        '*.a.example',
+        'a:*',
+        'a/p',
+        'a?q',
+        'a#f',
+        'A.example',
+        '[::1]:8080',
+      ].flatMap((host) => [`http://${host}`, `https://${host}`]);
+      const isTaken = (origin: string) => refusals(sent({ settings: { [name]: [origin] } })).length === 0;
+
+      const taken = origins.filter(isTaken);
+      expect(taken).toContain('https://a-b.example');
+      expect(taken).toContain('http://[::1]:8080');
+      expect(taken).not.toContain('https://*');
+      expect(taken.filter((origin) => framesOf(origin) !== `frame-ancestors ${origin}`)).toEqual([]);
+      expect(taken.filter((origin) => new URL(origin).origin !== origin)).toEqual([]);
+      expect(
+        refusals(sent({ settings: { [name]: ['https://a', 'https://b;script-src', 'http://*'] } })),
+      ).toEqual([1, 2].map((index) => `settings.${name}.${index} invalid_string`));
+    },
+  );
+
+  it('keeps the origins of a version in use', () => {
+    const former = sent({
+      settings: { embedOrigins: ['http://*'], allowedOrigins: ['https://*.a.example'] },
+    });
+
+    expect(refusals(former, { isInUse: true })).toEqual([]);
+  });
+
   it('keeps what a version in use compares with', () => {
     const former = onOptions('select', { field: 'a', op: 'eq', value: 'y' });
 
-    expect(refusals(former, { keepsConditions: true })).toEqual([]);
+    expect(refusals(former, { isInUse: true })).toEqual([]);
   });
 
   it('refuses more than 200 searches in the answers to a form, at the field that has the next one', () => {
@@ -541,3 +587,15 @@ describe('withoutDefaults', () => {
     expect(withoutDefaults(givenDefinition({ fields }), { keyless: false })).toHaveProperty('fields', fields);
   });
 });
+
+/** Who may frame a page whose form names this origin, as its header says. */
+function framesOf(origin: string): string | undefined {
+  const page = {
+    language: chooseLanguage('en'),
+    root: './',
+    title: '',
+    body: html``,
+    embedOrigins: [origin],
+  };
+  return renderPage(page).headers['content-security-policy']?.split('; ').at(-1);
+}

@@ -60,6 +60,25 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     expect(await countSubmissions(database, 'form_two')).toEqual({ accepted: 1, spam: 0 });
   });
 
+  it('stores small submissions of one project before large ones that wait of another', async () => {
+    let commits = 0;
+    const writer = createSubmissionWriter(database, { onCommitted: () => (commits += 1) });
+    const large = () => aSubmission({ answers: { text: 'x'.repeat(700_000) } });
+    const flood: Promise<unknown>[] = [];
+    const small: Promise<unknown>[] = [];
+    for (let n = 0; n < 10; n += 1) {
+      flood.push(writer.write(large()), writer.write(large()));
+      small.push(writer.write(aSubmission({ projectId: 'prj_two', formId: 'form_two' })));
+    }
+
+    await Promise.all(small);
+
+    // A server has the next group by then.
+    expect(commits).toBeLessThan(3);
+    await Promise.all(flood);
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 20, spam: 0 });
+  });
+
   it('stores a submission of one project while the group of another is being written', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
