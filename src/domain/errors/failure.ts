@@ -16,7 +16,7 @@ import {
   type Violation as ViolationMessage,
   ViolationSchema,
 } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
+import { atMost, isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -55,9 +55,13 @@ export function limitOf(error: ConnectError): string | undefined {
 
 const limits = new WeakMap<ConnectError, string>();
 
-/** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
+/**
+ * Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. Of
+ * violations it carries the first hundred.
+ */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const { violations = [], submissionId = '', requiredScope = '', changes = [], cause } = facts;
+  const { submissionId = '', requiredScope = '', changes = [], cause } = facts;
+  const violations = atMost(facts.violations ?? []);
   const [ownCode, , usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const { code = ownCode, retryAfter = retryable ? SOON_SECONDS : undefined } = facts;
