@@ -1073,7 +1073,7 @@ function sampleOf(schema: JsonSchema, defs: Record<string, JsonSchema>, depth = 
   if (properties !== undefined) {
     return Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inside(one)]));
   }
-  switch ([type].flat()[0]) {
+  switch (String([type].flat()[0])) {
     case 'array':
       return [inside(items ?? {})];
     case 'object':

@@ -38,7 +38,10 @@ describe('a schema with too much of something', () => {
     [
       'keywords of a schema that properties share',
       { ...object(named(2, shared)), $defs: { S: { ...text, ...named(3_500, 1) } } },
-      ...['properties.p0', 'properties.p0', 'properties.p1', 'properties.p1'],
+      'properties.p0',
+      'properties.p0',
+      'properties.p1',
+      'properties.p1',
     ],
     ['choices', object({ a: { enum: Object.keys(named(501)) } }), 'properties.a', 'properties.a'],
   ];
