@@ -166,7 +166,7 @@ export function verifyLink(
   token: string,
   now: number,
 ): { ok: true; value: string } | RefusedLink {
-  const [value = '', expiry = '', mac = '', ...rest] = token.split('.');
+  const [value = '', expiry = '', mac = '', ...rest] = token.split('.', 4);
   const given = Buffer.from(mac, 'base64url');
   const isSignedWith = (key: SecretKey) => {
     const expected = linkMac(key, purpose, `${value}.${expiry}`);

@@ -16,10 +16,10 @@ const createKeyBody = z
     name: z.string().meta({ minLength: 1, maxLength: keyLimits.name }).describe('What to call it.'),
     scopes: z
       .array(z.string())
+      .max(scopes.length)
       .meta({
         items: scopeSchema,
         minItems: 1,
-        maxItems: scopes.length,
         uniqueItems: true,
       })
       .describe('What it may do, such as `forms:write`; `*` is everything.'),

@@ -74,8 +74,10 @@ export function readQuery<Query>({ query: sent }: Pick<Request, 'query'>, schema
   for (const [name, value] of Object.entries(sent)) {
     if (/^(utm_|_)/.test(name)) continue;
     const [, object = '', property = ''] = /^(\w+)(\[.*\])$/s.exec(name) ?? [];
+    const within = given[object];
     if (ownValue(schema.shape, object)?.meta()?.type !== 'object') given[name] = value;
-    else given[object] = { ...(isObject(given[object]) && given[object]), [property]: value };
+    else if (isObject(within)) within[property] = value;
+    else given[object] = { [property]: value };
   }
   const unknown = Object.keys(given).filter((name) => !known.includes(name));
   const query = schema.safeParse(given);

@@ -73,15 +73,18 @@ async function readMultipart(
   let files = Promise.resolve();
   let textBytes = 0;
 
-  parser.on('field', (name, value, nameCut, valueCut) => {
+  // The parser passes on parts without a name, which nobody may send (RFC 7578, 4.2).
+  parser.on('field', (name: string | undefined, value, nameCut, valueCut) => {
+    if (name === undefined) return reject(notMultipart());
     textBytes += name.length + value.length;
     if (nameCut || valueCut || textBytes > MAX_MESSAGE_BYTES) reject(bodyTooLarge(MAX_MESSAGE_BYTES));
     else add(name, value);
   });
-  parser.on('file', (name, stream, filename) => {
+  parser.on('file', (name: string | undefined, stream, filename) => {
     open.add(stream);
     // The reader of the stream gets the error, too; without a listener it would end the process.
     stream.on('error', reject);
+    if (name === undefined) return reject(notMultipart());
     files = files.then(async () => {
       const parts: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false });
       const first = await parts.next();

@@ -30,6 +30,25 @@ const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', origin: 'htt
 const post = (body: BodyOfForm, headers: Record<string, string> = html, id = form.id) =>
   service.post(`/api/forms/${id}/submissions`, body, { key: null, headers });
 
+describe('a post in parts', () => {
+  const parts = [
+    'form-data',
+    'form-data; name',
+    'form-data; filename="cv.pdf"',
+    'form-data; name; filename="cv.pdf"',
+    'form-data;;;;',
+  ];
+
+  it.each(parts)('is refused if one has no name (%s), and the service goes on', async (disposition) => {
+    const body = `--a\r\nContent-Disposition: ${disposition}\r\n\r\nx\r\n--a--\r\n`;
+
+    const refused = await post(body, { ...html, 'content-type': 'multipart/form-data; boundary=a' });
+
+    expect(refused.status).toBe(400);
+    expect((await service.get('/health')).json).toEqual({ ok: true });
+  });
+});
+
 describe('a static site’s own form', () => {
   it('is read by the types of its fields, and thanked by a page', async () => {
     const body = new URLSearchParams(

@@ -166,7 +166,7 @@ describe('the violations of a call by gRPC', () => {
       expect(String(trailers['grpc-status-details-bin']).length).toBeLessThanOrEqual(6_144);
       expect(violations?.at(-1)?.message).toMatch(/^There are \d+ more problems$/);
       const more = Number(/\d+/.exec(violations?.at(-1)?.message ?? '')?.[0]);
-      expect((violations?.length ?? 0) - 1 + more).toBe(Math.min(count + 1, 500));
+      expect((violations?.length ?? 0) - 1 + more).toBe(Math.min(count + 1, 100));
     },
   );
 });

@@ -45,7 +45,7 @@ export function conditionProblems(input: unknown, earlier: EarlierFields, path: 
   const problems: Violation[] = [];
   const nodes = walk(input, path, 1);
   if (nodes.length > MAX_NODES) {
-    problems.push({ path, code: 'too_big', message: `A condition has at most ${MAX_NODES} parts` });
+    return [{ path, code: 'too_big', message: `A condition has at most ${MAX_NODES} parts` }];
   }
   for (const node of nodes) {
     if (node.depth === MAX_DEPTH + 1) {

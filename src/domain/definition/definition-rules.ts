@@ -152,9 +152,10 @@ function emailFieldProblems(id: unknown, fields: FieldSent[], path: string): Vio
 
 function sharedRecipients(to: unknown): Violation[] {
   if (!Array.isArray(to)) return [];
-  const addresses = to.map((address) => String(address).toLowerCase());
-  return addresses.flatMap((address, index) => {
-    if (addresses.indexOf(address) === index) return [];
+  const seen = new Set<string>();
+  return to.flatMap((address, index) => {
+    const known = seen.size;
+    if (seen.add(String(address).toLowerCase()).size > known) return [];
     return [custom(`delivery.to.${index}`, 'Recipients must be unique')];
   });
 }

@@ -62,7 +62,8 @@ function isForeign(attribute: string, type: FieldType): boolean {
 
 /** The field without its unknown, misplaced and misshapen attributes; `whole` if there are none. */
 function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: string[]): WellShaped {
-  const { error } = fieldSchema.safeParse(input);
+  // Nobody reads the messages, which look for names that may have been meant.
+  const { error } = fieldSchema.safeParse(input, { error: () => '' });
   const unfit = new Set<PropertyKey>(foreign);
   for (const issue of error?.issues ?? []) {
     const names = issue.code === 'unrecognized_keys' ? issue.keys : issue.path.slice(0, 1);

@@ -1,11 +1,13 @@
-import type { Violation } from '../errors/violations.ts';
+import { describeReceived, pathOf, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { formLimits, MAX_PROBLEMS, MAX_QUESTIONS } from '../limits/limits.ts';
 
 /**
  * The questions whose answers fit a flat JSON Schema, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write
  * it: an object whose properties are strings (also of the formats date, date-time, email and uri), numbers, integers,
  * booleans, enums of texts, or arrays of such an enum. References within the schema are followed; a property that may
- * be null is one that need not be answered. What can't be asked is refused with its path.
+ * be null is one that need not be answered. What can't be asked is refused with its path. What a schema has too many of
+ * is not looked into.
  *
  * `answersSchema` says of the definition what the schema said: both describe the same answers.
  */
@@ -31,7 +33,7 @@ class SchemaReader {
 
   /** Follows references within the schema; what stands beside one goes over what it names. */
   resolve(schema: Schema, path: string): Schema {
-    let resolved = schema;
+    let resolved = this.#bounded(schema, path);
     for (let depth = 0; depth < MAX_REFERENCES; depth += 1) {
       const { $ref, allOf, ...rest } = resolved;
       const [single, ...others] = Array.isArray(allOf) ? allOf : [];
@@ -41,9 +43,20 @@ class SchemaReader {
         this.refuse(path === '' ? '$ref' : `${path}.$ref`, 'Expected a reference within the schema');
         return rest;
       }
-      resolved = { ...target, ...rest };
+      resolved = { ...this.#bounded(target, path), ...rest };
     }
     return resolved;
+  }
+
+  /** The schema, or an empty one if it has too many keywords or a list of too many: many places can share one. */
+  #bounded(schema: Schema, path: string): Schema {
+    const keywords = Object.keys(schema);
+    const long = keywords.find((keyword) => [schema[keyword]].flat().length > formLimits.options);
+    if (keywords.length <= MAX_KEYWORDS && long === undefined) return schema;
+    const most =
+      long === undefined ? `${MAX_KEYWORDS} keywords` : `${formLimits.options} items of ${long.slice(0, 64)}`;
+    this.refuse(path, `Expected at most ${most}`, 'too_big');
+    return {};
   }
 
   #find(reference: unknown): unknown {
@@ -77,8 +90,8 @@ class SchemaReader {
     }
   }
 
-  refuse(path: string, message: string): undefined {
-    this.violations.push({ path, code: 'custom', message });
+  refuse(path: string, message: string, code: Violation['code'] = 'custom'): undefined {
+    if (this.violations.length < MAX_PROBLEMS) this.violations.push({ path: pathOf(path), code, message });
   }
 }
 
@@ -88,23 +101,28 @@ const annotations = new Set(['$schema', '$id', '$comment', 'examples', 'deprecat
 /** Also ends circles. */
 const MAX_REFERENCES = 8;
 
+/** JSON Schema has some sixty. */
+const MAX_KEYWORDS = 100;
+
 class QuestionReader extends SchemaReader {
   readRoot(): Schema {
     const schema = this.resolve(this.root, '');
+    if (this.violations.length > 0) return {};
     const { title, description, properties, required = [], additionalProperties, ...rest } = schema;
     this.refuseUnknown(rest, '', ['type', '$defs', 'definitions']);
     if (schema.type !== 'object') this.refuse('type', 'Expected "object"');
     if (typeof additionalProperties === 'object' && Object.keys(additionalProperties ?? {}).length > 0) {
       this.refuse('additionalProperties', 'Expected only properties that are named');
     }
-    if (!isObject(properties) || Object.keys(properties).length === 0) {
-      this.refuse('properties', 'Expected at least one property');
+    const count = isObject(properties) ? Object.keys(properties).length : 0;
+    if (!isObject(properties) || count === 0 || count > MAX_QUESTIONS) {
+      this.refuse('properties', `Expected 1 to ${MAX_QUESTIONS} properties`);
       return {};
     }
     const must = new Set(Array.isArray(required) ? required : []);
     for (const name of must) {
       if (typeof name !== 'string' || !Object.hasOwn(properties, name)) {
-        this.refuse('required', `There is no property ${JSON.stringify(name)}`);
+        this.refuse('required', `There is no property ${describeReceived('required', name)}`);
       }
     }
     const fields = Object.entries(properties).map(([name, property]) =>
@@ -180,6 +198,8 @@ class QuestionReader extends SchemaReader {
   /** JSON Schema looks for a pattern anywhere, a field over the whole text. */
   #patternOf(pattern: unknown, type: string): Schema {
     if (typeof pattern !== 'string') return {};
+    // Refused as it is.
+    if (pattern.length > formLimits.pattern) return { pattern };
     // What Zod looks ahead for, that no dot begins an address or follows another, holds of every email field.
     const own = type === 'email' ? pattern.replace('(?!\\.)(?!.*\\.\\.)', '') : pattern;
     return { pattern: isWhole(own) ? own.slice(1, -1) : `(?s:.*)(?:${own})(?s:.*)` };

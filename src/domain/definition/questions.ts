@@ -1,5 +1,6 @@
 import type { Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { formLimits, MAX_QUESTIONS } from '../limits/limits.ts';
 import { checkDefinition, type DefinitionResult } from './definition.ts';
 
 /**
@@ -20,7 +21,8 @@ export function checkQuestions(
 
 /** Gives fields without one an id, made of their label, and a type. */
 export function withFieldIds(fields: unknown): unknown {
-  if (!Array.isArray(fields)) return fields;
+  // More are refused, with ids or without.
+  if (!Array.isArray(fields) || fields.length > formLimits.fields) return fields;
   const taken = new Set(fields.flatMap((field) => (isObject(field) && isGiven(field.id) ? [field.id] : [])));
   return fields.map((field: unknown) => {
     if (!isObject(field)) return field;
@@ -42,6 +44,7 @@ function isGiven(value: unknown): boolean {
 export function idOf(label: string, taken: ReadonlySet<unknown>): string {
   const words =
     label
+      .slice(0, formLimits.label)
       .normalize('NFKD')
       .replace(/\p{M}/gu, '')
       .toLowerCase()
@@ -93,9 +96,6 @@ function countProblems({ fields }: Questions): Violation[] {
   const message = `Expected at most ${MAX_QUESTIONS} fields`;
   return [{ path: 'fields', code: 'too_big', message }];
 }
-
-/** More is a form of its own. */
-const MAX_QUESTIONS = 20;
 
 const DEFAULT_RETENTION_DAYS = 30;
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { custom, unrecognized, type Violation } from '../errors/violations.ts';
 import { textUpTo } from '../fields/text.ts';
 import { isObject, ownValue } from '../json/json.ts';
-import { formLimits } from '../limits/limits.ts';
+import { formLimits, MAX_PROBLEMS } from '../limits/limits.ts';
 import { autoresponseTranslation } from './delivery.ts';
 
 const text = (max: number) => textUpTo(max).exactOptional();
@@ -186,16 +186,16 @@ export function translationProblems(input: Record<string, unknown>): Violation[]
   if (!isObject(translations)) return [];
   const tags = Object.keys(translations);
   const { locale } = isObject(settings) ? settings : {};
-  return [
-    ...(tags.length > 0 && locale === undefined ? [needsLocale] : []),
-    ...(tags.length > MAX_TRANSLATIONS
-      ? [{ path: ROOT, code: 'too_big' as const, message: `At most ${MAX_TRANSLATIONS} languages` }]
-      : []),
-    ...tags.flatMap((tag) => [
-      ...tagProblems(tag, locale, `${ROOT}.${tag}`),
-      ...textProblems(input, translations[tag], `${ROOT}.${tag}`),
-    ]),
-  ];
+  if (tags.length > MAX_TRANSLATIONS) {
+    return [{ path: ROOT, code: 'too_big', message: `At most ${MAX_TRANSLATIONS} languages` }];
+  }
+  const problems = tags.length > 0 && locale === undefined ? [needsLocale] : [];
+  for (const tag of tags) {
+    if (problems.length >= MAX_PROBLEMS) break;
+    problems.push(...tagProblems(tag, locale, `${ROOT}.${tag}`));
+    problems.push(...textProblems(input, translations[tag], `${ROOT}.${tag}`));
+  }
+  return problems;
 }
 
 const ROOT = 'translations';

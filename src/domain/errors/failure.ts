@@ -16,7 +16,7 @@ import {
   type Violation as ViolationMessage,
   ViolationSchema,
 } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
+import { atMost, isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -55,16 +55,13 @@ export function limitOf(error: ConnectError): string | undefined {
 
 const limits = new WeakMap<ConnectError, string>();
 
-/** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
+/**
+ * Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. Of
+ * violations it carries the first hundred.
+ */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const {
-    violations = [],
-    submissionId = '',
-    sessionId = '',
-    requiredScope = '',
-    changes = [],
-    cause,
-  } = facts;
+  const { submissionId = '', sessionId = '', requiredScope = '', changes = [], cause } = facts;
+  const violations = atMost(facts.violations ?? []);
   const [ownCode, , usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const { code = ownCode, retryAfter = retryable ? SOON_SECONDS : undefined } = facts;
@@ -77,7 +74,7 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
     changes,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
     retryable,
-    nextCall: facts.nextCall ?? nextCallAfter(usualNext, facts),
+    nextCall: facts.nextCall ?? nextCallAfter(usualNext, { ...facts, violations }),
   };
   const error = new ConnectError(message, code, undefined, detailsOf(failure), cause);
   if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));

@@ -1,6 +1,7 @@
 import type { DescEnum } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { isObject, isScalar } from '../json/json.ts';
+import { MAX_PROBLEMS } from '../limits/limits.ts';
 import { kindNamed, messageOf, oneOf, unknownProperties } from './zod-messages.ts';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
@@ -21,7 +22,7 @@ export const violationCodes = [
 z.config({ customError: messageOf });
 
 /**
- * Translates what Zod 4 found into the documented details, every problem at once.
+ * Translates what Zod 4 found into the documented details, every problem at once, a hundred at most.
  *
  * `input` is the value that was parsed; `root` is put before each path. A missing value reads
  * "Required"; each unknown property is a violation of its own whose path is that property. What a
@@ -29,7 +30,7 @@ z.config({ customError: messageOf });
  * rule names no other documented code in its `params.code`.
  */
 export function violationsOf(error: z.ZodError, input: unknown, root = ''): Violation[] {
-  return withoutFollowUps(error.issues).flatMap((issue) => translate(issue, input, root));
+  return atMost(atMost(withoutFollowUps(error.issues)).flatMap((issue) => translate(issue, input, root)));
 }
 
 /**
@@ -63,9 +64,9 @@ export function summarize(violations: readonly Summarized[]): string {
   return `${place}${first?.message ?? 'The request is not valid'}${more}`;
 }
 
-/** Returns the first 500 violations: more help nobody, and the reply would be larger than the request. */
-export function atMost(violations: Violation[]): Violation[] {
-  return violations.slice(0, MAX_VIOLATIONS);
+/** The first hundred of what is wrong: more help nobody, and the reply would be larger than the request. */
+export function atMost<T>(problems: readonly T[]): T[] {
+  return problems.slice(0, MAX_PROBLEMS);
 }
 
 /**
@@ -117,11 +118,12 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
 
 /** The unknown properties of the object at `path`; `known` are those that may have been meant. */
 export function unrecognized(path: string, keys: readonly string[], known: Iterable<string>): Violation[] {
-  return unrecognizedAt(path, keys, unknownProperties(keys, known));
+  const named = atMost(keys);
+  return unrecognizedAt(path, named, unknownProperties(named, known));
 }
 
 function unrecognizedAt(path: string, keys: readonly string[], messages: readonly string[]): Violation[] {
-  return keys.map((key, index) => ({
+  return atMost(keys).map((key, index) => ({
     path: pathOf(path, key),
     code: 'unrecognized_keys',
     message: messages[index] ?? '',
@@ -215,9 +217,6 @@ function customCode(issue: CustomIssue, value: unknown): ViolationCode {
 function shown(key: string): string {
   return key.slice(0, MAX_SHOWN_KEY).toWellFormed();
 }
-
-/** A definition's hundred fields can each have several problems. */
-const MAX_VIOLATIONS = 500;
 
 /** A path can itself be a part: the longest dotted path that a definition makes. */
 const MAX_SHOWN_KEY = 500;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_PROBLEMS } from '../limits/limits.ts';
 import { nearestName } from '../text/nearest-name.ts';
 
 /**
@@ -25,7 +26,7 @@ export function messageOf(issue: z.core.$ZodRawIssue): string {
       return `Expected a multiple of ${issue.divisor}`;
     case 'unrecognized_keys': {
       const known = issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape) : [];
-      return unknownProperties(issue.keys, known).join('\n');
+      return unknownProperties(issue.keys.slice(0, MAX_PROBLEMS), known).join('\n');
     }
     case 'invalid_key':
     case 'invalid_element':

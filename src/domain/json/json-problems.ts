@@ -1,4 +1,5 @@
 import { pathOf, type Violation } from '../errors/violations.ts';
+import { MAX_PROBLEMS } from '../limits/limits.ts';
 import { inexactMessage, isInexact } from './json.ts';
 
 /**
@@ -26,15 +27,15 @@ export function jsonProblems(
   { exact = false, maxKib = Number.POSITIVE_INFINITY } = {},
 ): Violation[] {
   const violations: Violation[] = [];
-  const waiting: Place[] = [{ value, path, depth: 1 }];
+  const waiting: Place[] = [{ value, path: () => path, depth: 1 }];
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
     if (violations.length >= MAX_PROBLEMS) break;
     if (typeof place.value === 'string') report(violations, place.path, textProblem(place.value));
     if (typeof place.value === 'number' && !Number.isFinite(place.value)) {
-      violations.push({ path: place.path, code: 'invalid_type', message: 'Expected a finite number' });
+      violations.push({ path: place.path(), code: 'invalid_type', message: 'Expected a finite number' });
     }
     if (exact && typeof place.value === 'number' && isInexact(place.value)) {
-      violations.push({ path: place.path, code: 'invalid_type', message: inexactMessage });
+      violations.push({ path: place.path(), code: 'invalid_type', message: inexactMessage });
     }
     if (typeof place.value !== 'object' || place.value === null) continue;
     if (place.depth > MAX_DEPTH) {
@@ -42,8 +43,9 @@ export function jsonProblems(
       continue;
     }
     const inside: Place[] = [];
+    const { path: within } = place;
     for (const [key, child] of Object.entries(place.value)) {
-      const childPath = pathOf(place.path, key);
+      const childPath = () => pathOf(within(), key);
       report(violations, childPath, textProblem(key));
       inside.push({ value: child, path: childPath, depth: place.depth + 1 });
     }
@@ -54,16 +56,15 @@ export function jsonProblems(
   return [{ path, code: 'too_big', message: `Expected at most ${maxKib} KiB as JSON` }];
 }
 
-function report(violations: Violation[], path: string, message: string | undefined): void {
-  if (message !== undefined) violations.push({ path, code: 'custom', message });
+function report(violations: Violation[], path: () => string, message: string | undefined): void {
+  if (message !== undefined) violations.push({ path: path(), code: 'custom', message });
 }
 
 /** How deep JSON may nest; functions that read it may recurse that far. */
 export const MAX_DEPTH = 32;
 
-const MAX_PROBLEMS = 100;
-
-type Place = { value: unknown; path: string; depth: number };
+/** `path` is made where something is wrong: there can be tens of thousands of places. */
+type Place = { value: unknown; path: () => string; depth: number };
 
 /**
  * Whether JSON text, as UTF-8 bytes, holds more than `maxNodes` values, or else nests more than `maxDepth` deep, so

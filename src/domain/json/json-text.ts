@@ -71,7 +71,8 @@ function duplicatePath(text: string): string {
 
 /**
  * The lines of a JSON text by the dotted paths of what is in it, from 1: of a property the line of its key, of an item
- * the one where it begins. Of a key that comes twice, the second.
+ * the one where it begins. Of a key that comes twice, the second. They end where it
+ * nests too deep.
  */
 export function linesIn(text: string): Map<string, number> {
   const lines = new Map([['', 1]]);
@@ -89,6 +90,7 @@ export function linesIn(text: string): Map<string, number> {
 function* placesOf(text: string): Generator<{ path: string; at: number; isAgain: boolean }> {
   const open: { path: string; keys: Set<string>; key: string | number }[] = [];
   for (const { token, isKey, at, next } of tokensOf(text)) {
+    if (open.length > MAX_DEPTH) return;
     const top = open.at(-1);
     const path = top === undefined ? '' : pathOf(top.path, String(top.key));
     if (token === '{' || token === '[') open.push({ path, keys: new Set(), key: token === '[' ? 0 : '' });

@@ -1,3 +1,9 @@
+/** What an error or a reply names of what is wrong with one request. */
+export const MAX_PROBLEMS = 100;
+
+/** Questions of a session's own; more are a form. */
+export const MAX_QUESTIONS = 20;
+
 /** Items of a page, in every list. */
 export const pageSizes = { default: 20, max: 100 } as const;
 

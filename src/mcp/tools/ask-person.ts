@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_QUESTIONS, sessionSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
@@ -47,6 +47,7 @@ export const askPerson = defineTool({
   input: z.strictObject({
     questions: z
       .array(question)
+      .max(MAX_QUESTIONS)
       .exactOptional()
       .describe('Up to 20, such as [{"label": "Which date suits?", "type": "date"}].'),
     schema: jsonObject

@@ -189,7 +189,7 @@ function isElsewhere(
 }
 
 /** Such as `Firefox, Linux`; empty for what is no known browser. */
-function browserName(userAgent: string): string {
+export function browserName(userAgent: string): string {
   if (userAgent === '' || userAgent.length > MAX_AGENT_LENGTH) return '';
   const { browser, os } = Bowser.parse(userAgent);
   return [browser.name ?? '', os.name ?? ''].filter((name) => name !== '').join(', ');

@@ -44,6 +44,9 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
   if (events.length === 0) {
     return [{ path: 'events', code: 'too_small', message: 'Expected at least one event' }];
   }
+  const { length } = WebhookEventSchema.values;
+  if (events.length > length)
+    return [{ path: 'events', code: 'too_big', message: `Expected at most ${length} events` }];
   return events.flatMap((event, index): Violation[] => {
     const path = `events[${index}]`;
     if (eventName(event) === undefined) {

@@ -318,7 +318,7 @@ describe('checkAnswers', () => {
   it('answers fifty thousand unknown names with a list that can be read', () => {
     const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`k${n}`, n]));
 
-    expect(refusals(givenForm({ id: 'a', type: 'text' }), many)).toHaveLength(500);
+    expect(refusals(givenForm({ id: 'a', type: 'text' }), many)).toHaveLength(100);
   });
 });
 

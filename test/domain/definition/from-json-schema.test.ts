@@ -26,6 +26,46 @@ const object = (properties: object, required = Object.keys(properties)) => ({
   required,
 });
 
+describe('a schema with too much of something', () => {
+  const text = { type: 'string' };
+  const named = (count: number, value: unknown = text) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, value]));
+  const shared = { $ref: '#/$defs/S' };
+  const cases: [what: string, schema: object, ...paths: string[]][] = [
+    ['properties', object(named(21)), 'properties'],
+    ['required names', { ...object({ a: text }), required: Object.keys(named(20_000)) }, ''],
+    ['keywords', object({ a: { ...text, ...named(101, 1) } }), 'properties.a', 'properties.a'],
+    [
+      'keywords of a schema that properties share',
+      { ...object(named(2, shared)), $defs: { S: { ...text, ...named(3_500, 1) } } },
+      'properties.p0',
+      'properties.p0',
+      'properties.p1',
+      'properties.p1',
+    ],
+    ['choices', object({ a: { enum: Object.keys(named(501)) } }), 'properties.a', 'properties.a'],
+  ];
+
+  it.each(cases)('is refused for its %s alone', (_what, schema, ...paths) => {
+    expect(refusedPaths(schema)).toEqual(paths);
+  });
+
+  it('has its first hundred problems named', () => {
+    expect(refusedPaths(object(named(20, { ...text, ...named(99, 1) })))).toHaveLength(100);
+    expect(refusedPaths(object({ a: text }, Object.keys(named(500))))).toHaveLength(100);
+  });
+
+  it('has a long pattern refused as it is, at its place', () => {
+    const read = definitionFromSchema(object({ a: { ...text, pattern: '['.repeat(40_000) } }));
+    const checked = read.ok && checkQuestions(read.definition, { allowPrivateUrls: false });
+
+    expect(checked).toMatchObject({
+      ok: false,
+      violations: [{ path: 'fields.0.pattern', code: 'too_big' }],
+    });
+  });
+});
+
 const byZod = z.object({
   name: z.string().min(2).max(80).meta({ title: 'Your name', description: 'As in your passport.' }),
   mail: z.email(),

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { pathOf, violationsOf } from '../../../src/domain/errors/violations.ts';
+import { BadRequestSchema } from '../../../gen/google/rpc/error_details_pb.js';
+import { failureOf, invalid } from '../../../src/domain/errors/failure.ts';
+import { custom, pathOf, unrecognized, violationsOf } from '../../../src/domain/errors/violations.ts';
 
 function codes(schema: z.ZodType, input: unknown, root?: string): string[] {
   const { error } = schema.safeParse(input);
@@ -140,6 +142,22 @@ describe('violationsOf', () => {
     expect(codes(byType, {})).toEqual(['type invalid_type']);
     expect(codes(byShape, { all: [1, 'x', 'y'] })).toEqual(['all.1 invalid_type', 'all.2 invalid_type']);
     expect(codes(byShape, { all: [], one: 1 })).toEqual([' invalid_union']);
+  });
+});
+
+describe('what is wrong with a request', () => {
+  it('ends at a hundred problems, by Zod and in the details of every failure', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`u${n}`, 1]));
+    const numbers = Array.from({ length: 20_000 }, () => 1);
+    const violations = numbers.map((_, n) => custom(`a.${n}`, 'Wrong'));
+
+    expect(codes(z.strictObject({}), unknown)).toHaveLength(100);
+    expect(codes(z.array(z.string()), numbers)).toHaveLength(100);
+    expect(unrecognized('a', Object.keys(unknown), ['u'])).toHaveLength(100);
+    const error = invalid(violations);
+    expect(error.rawMessage).toBe('a.0: Wrong (and 19999 more)');
+    expect(failureOf(error)?.violations).toHaveLength(100);
+    expect(error.findDetails(BadRequestSchema)[0]?.fieldViolations).toHaveLength(100);
   });
 });
 
