@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { isId } from '../domain/ids.ts';
 import { DAY_MS } from '../domain/limits/limits.ts';
 
 /** The value of a cookie that the browser has sent; undefined if there is none, or it is no text. */
@@ -25,31 +26,29 @@ function decoded(text: string): string | undefined {
 
 /**
  * The cookie by which a form's own page, when it is opened anew, finds the session that its visitor has begun, until it
- * is submitted. It is for the page's path and goes with the browser's session, since others may use the device, unless
- * the person asks to be remembered.
+ * is submitted. It names those of further tabs, too. It is for the page's path and goes with the browser's session,
+ * since others may use the device, unless the person asks to be remembered.
  */
-export function readVisitorCookie(request: Request, formId: string): VisitorCookie {
-  const value = cookieOf(request, `${SECURE_COOKIE}${formId}`) ?? cookieOf(request, COOKIE) ?? '';
-  const remembers = value.endsWith(REMEMBERS);
-  return { sessionId: remembers ? value.slice(0, -REMEMBERS.length) : value, remembers };
+export function readVisitorCookie(request: Request, hostedUrl: string, formId: string): VisitorCookie {
+  const parts = (cookieOf(request, visitorCookieOf(hostedUrl, formId)) ?? '').split('.');
+  return { sessionIds: parts.filter((part) => isId('sess', part)), remembers: parts.includes(REMEMBERS) };
 }
 
 /** Sets the cookie; without a session it is deleted. */
 export function setVisitorCookie(
   response: Response,
-  { sessionId, remembers }: VisitorCookie,
+  { sessionIds, remembers }: VisitorCookie,
   { hostedUrl, formId, isFramed }: Framed,
 ): void {
   // One that was set earlier in the same reply is not kept beside it.
   response.removeHeader('set-cookie');
-  // Browsers take a cookie with the prefix from this host alone, and for all of its paths.
-  const isSecure = hostedUrl.startsWith('https:');
-  const name = isSecure ? `${SECURE_COOKIE}${formId}` : COOKIE;
+  const name = visitorCookieOf(hostedUrl, formId);
   const options = optionsFor(hostedUrl, `/f/${formId}`, isFramed);
-  if (sessionId === '') response.clearCookie(name, options);
+  const value = sessionIds.slice(0, MAX_TABS);
+  if (value.length === 0) response.clearCookie(name, options);
   else if (remembers)
-    response.cookie(name, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
-  else response.cookie(name, sessionId, options);
+    response.cookie(name, [...value, REMEMBERS].join('.'), { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
+  else response.cookie(name, value.join('.'), options);
 }
 
 /** What only the browser has in which a respondent gives codes; empty if it has nothing yet. */
@@ -85,17 +84,25 @@ function respondentCookieOf(hostedUrl: string): string {
   return hostedUrl.startsWith('https:') ? '__Host-respondent' : 'respondent';
 }
 
-const COOKIE = 'form_visit';
-const SECURE_COOKIE = '__Host-visit-';
+/**
+ * Browsers take a cookie with the prefix from this host alone, and for all of its paths. On https no other is read: a
+ * sibling host could have set it.
+ */
+function visitorCookieOf(hostedUrl: string, formId: string): string {
+  return hostedUrl.startsWith('https:') ? `__Host-visit-${formId}` : 'form_visit';
+}
 
 /** Ends the value of a cookie that outlasts the browser's session: a browser does not say how long it keeps one. */
-const REMEMBERS = '.remembers';
+const REMEMBERS = 'remembers';
+
+/** How many pages of a form can be filled at once in one browser. */
+const MAX_TABS = 8;
 
 /** As long as a visitor's session accepts answers. */
 export const REMEMBERED_DAYS = 7;
 
-/** `sessionId` is empty if there is no cookie. */
-export type VisitorCookie = { sessionId: string; remembers: boolean };
+/** The session that was gone on with last comes first; there is none without a cookie. */
+export type VisitorCookie = { sessionIds: string[]; remembers: boolean };
 
 /** `isFramed`: other sites may have the page within theirs. */
 type Framed = { hostedUrl: string; formId: string; isFramed: boolean };

@@ -22,10 +22,11 @@ export function serveScript(options: PageOptions, handle: HandlePage): RequestHa
 
 /** Serves what `fail` answers the errors of. */
 function serve(
-  { transport, hostedUrl, log }: PageOptions,
+  { transport, baseUrl, hostedUrl, log }: PageOptions,
   handle: HandlePage,
   fail: SendFailure,
 ): RequestHandler {
+  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
   return async (request, response) => {
     preferNamedLanguage(request);
     const client = new RpcClient(transport, { request, response }, 'page');
@@ -36,6 +37,7 @@ function serve(
       request,
       response,
       hostedUrl,
+      ownOrigins,
       session: undefined,
       isOwners: false,
       typed: () => false,
@@ -80,6 +82,8 @@ export type PageExchange = {
   response: Response;
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
+  /** Those of the service's public addresses. */
+  ownOrigins: readonly string[];
   /**
    * The session, or the form for its visitors, that the page belongs to, once it is known: error pages look like its
    * form.
@@ -98,6 +102,8 @@ export type HandlePage = (exchange: PageExchange) => Promise<void> | void;
 export type PageOptions = {
   /** Leads to the services. */
   transport: Transport;
+  /** The public address of the service, without a slash at the end. */
+  baseUrl: string;
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
   log: ErrorLog;

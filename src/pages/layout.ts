@@ -16,7 +16,7 @@ export const assets = loadAssets();
  * A whole page and the headers it needs.
  *
  * The content security policy allows only our own files, the style of the accent colour by its hash, and a logo
- * within the page. Since its address is a secret, no cache keeps the page and no request from it has a referrer.
+ * within the page. Since its address is a secret, no cache keeps the page and no other site gets a referrer from it.
  */
 export function renderPage(content: PageContent): Page {
   const { language, theme, title, root } = content;

@@ -35,17 +35,12 @@ export async function showMailLink({ call, request, response }: PageExchange): P
  * Does what an emailed link stands for. A link that makes or confirms an owner also signs in soon after it was emailed,
  * and leads to the form. A mail program's one-click unsubscription (RFC 8058) is the same post.
  */
-export function followMailLink({ baseUrl, hostedUrl }: Origins): HandlePage {
-  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
-  return (exchange) =>
-    follow(exchange, ownOrigins, new OwnerCookies(exchange.request, exchange.response, baseUrl));
+export function followMailLink({ baseUrl }: Pick<PageOptions, 'baseUrl'>): HandlePage {
+  return (exchange) => follow(exchange, new OwnerCookies(exchange.request, exchange.response, baseUrl));
 }
 
-async function follow(
-  { call, request, response }: PageExchange,
-  ownOrigins: readonly string[],
-  cookies: OwnerCookies,
-): Promise<void> {
+async function follow(exchange: PageExchange, cookies: OwnerCookies): Promise<void> {
+  const { call, request, response } = exchange;
   const token = tokenOf(request);
   const inputs = await readForm(request, noFiles);
   const view = viewOf(request);
@@ -62,7 +57,7 @@ async function follow(
   const link = await call(rpcs.followMailLink, {
     ...followed(token, inputs),
     // Nobody else's page signs a browser in.
-    signIn: isOwnPost(request, ownOrigins),
+    signIn: isOwnPost(exchange),
     browser: cookies.browser(),
     formerSessionToken: cookies.session() ?? '',
   });
@@ -251,8 +246,6 @@ function tokenOf(request: Request): string {
 type View = { request: Request; language: Language };
 
 type Link = GetMailLinkResponse | FollowMailLinkResponse;
-
-type Origins = Pick<PageOptions, 'hostedUrl'> & { baseUrl: string };
 
 type LinkWords = Record<'title' | 'text' | 'button' | 'done', keyof Words>;
 

@@ -72,10 +72,10 @@ ${renderSnippet(`"$schema": "${baseUrl}/schemas/form.json",`, language.words)}`;
  * Answers a post of that page with the problems of the text that it sends, by line, or with the page of the form: one
  * step of it, from which nothing can be sent. No address shows that page, and a post of another origin is refused.
  */
-export function postNew({ baseUrl, hostedUrl, transport }: NewPageOptions): HandlePage {
-  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
-  return async ({ request, response }) => {
-    checkOrigin(request, ownOrigins);
+export function postNew({ transport }: NewPageOptions): HandlePage {
+  return async (exchange) => {
+    const { request, response } = exchange;
+    checkOrigin(exchange);
     const [, key] = /^bearer +(?! )(.+)$/i.exec(request.headers.authorization ?? '') ?? [];
     const client = new RpcClient(transport, { request, response }, 'page', key);
     const text = (await readBytes(request, MAX_KEYLESS_BYTES)).toString();

@@ -119,8 +119,9 @@ describe('what strangers call for pages', { timeout: 90_000 }, () => {
           .openHostedSession({ formId }, from('198.51.100.1'))
           .then(({ sessionId }) => opened.push(sessionId)),
       );
-    const save = (turn: number, client: string, sessionId = opened[turn % opened.length] ?? '') =>
-      outcome(postsOf(hosted(turn)).save({ sessionId, inputs: [noteOf(turn)] }, from(client)));
+    const begun = (turn: number) => ({ formId, sessionId: opened[turn % opened.length] ?? '' });
+    const save = (turn: number, client: string, page: { sessionId: string } = begun(turn)) =>
+      outcome(postsOf(hosted(turn)).save({ ...page, inputs: [noteOf(turn)] }, from(client)));
     const upload = (turn: number, client: string) => {
       const target = { case: 'sessionId', value: opened[0] ?? '' } as const;
       return outcome(
@@ -136,7 +137,7 @@ describe('what strangers call for pages', { timeout: 90_000 }, () => {
         await inTurns(150, (turn) => save(turn + 100, `198.51.100.${10 + (turn % 8)}`)),
       );
     });
-    done.invited = countOf([await save(0, '198.51.100.3', invited.session?.id)]);
+    done.invited = countOf([await save(0, '198.51.100.3', { sessionId: invited.session?.id ?? '' })]);
     expect(done.opened).toEqual({ ok: 100, resource_exhausted: 10 });
     for (const each of [done.uploaded, done.saved, done.savedByAll])
       expect(Object.keys(each ?? {}).sort()).toEqual(['ok', 'resource_exhausted']);

@@ -25,6 +25,7 @@ import {
   setVisitorCookie,
 } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
+import { isOwnPost } from '../owner/session.ts';
 
 const { method: rpcs } = HostedService;
 
@@ -33,22 +34,33 @@ const { method: rpcs } = HostedService;
  *
  * A form's own page stores nothing while it is looked at: a session is opened when answers are first saved or a file is
  * put. From then on the page carries the session's id, so that every page goes on with its own.
+ *
+ * What another site has posted is refused, though it may frame the page: it could have people go on in a session that
+ * it has begun. Where nothing says whose page was posted, no session is begun or gone on with, and no cookie set.
  */
 export function sourceOf(exchange: PageExchange): PageSource {
   const { call, request, response, hostedUrl } = exchange;
+  // Without a referrer browsers send no origin with a post.
+  response.set('referrer-policy', 'same-origin');
   const id = String(request.params.sessionId);
   const formId = id.startsWith('form_') ? id : '';
   const prefill = formId === '' ? [] : prefillOf(request);
   const posted = request.method === 'POST';
-  const crossSite = posted && request.headers['sec-fetch-site'] === 'cross-site';
-  const cookie = formId === '' ? { sessionId: '', remembers: false } : readVisitorCookie(request, formId);
+  const poster = posted ? posterOf(exchange) : 'own';
+  const unproven = poster === 'unknown';
+  const cookie = readVisitorCookie(request, hostedUrl, formId);
+  let begun = cookie.sessionIds;
   // A page that is posted goes on with the session that it names, or none: another tab's is not its own.
-  let visitorId = posted ? '' : cookie.sessionId;
+  let visitorId = posted ? '' : (begun[0] ?? '');
   let remembers = cookie.remembers;
 
   const browser = readRespondentCookie(request, exchange);
 
-  const target = () => ({ formId, sessionId: formId === '' ? id : visitorId, prefill, browser });
+  function target() {
+    if (poster === 'other' || (unproven && [visitorId, browser, ...begun].some((known) => known !== '')))
+      throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page accepts no posts from other sites');
+    return { formId, sessionId: formId === '' ? id : visitorId, begun, prefill, browser };
+  }
 
   function follow(inputs: FormInputs): void {
     visitorId ||= inputs.get('_session')?.at(-1) ?? '';
@@ -63,68 +75,68 @@ export function sourceOf(exchange: PageExchange): PageSource {
     return session;
   }
 
-  function setCookie(sessionId: string): void {
+  function setCookie(sessionIds: string[]): void {
     const isFramed = (exchange.session?.embedOrigins.length ?? 0) > 0;
-    setVisitorCookie(response, { sessionId, remembers }, { hostedUrl, formId, isFramed });
+    setVisitorCookie(response, { sessionIds, remembers }, { hostedUrl, formId, isFramed });
   }
 
-  /** Keeps in the browser which session is gone on with, if any is. */
-  function followCookie(before: string, goal: HostedGoal, { ending }: PostHostedResponse): void {
-    const isKnown =
-      visitorId === before && remembers === (cookie.remembers && cookie.sessionId === visitorId);
-    const isOver =
-      goal === HostedGoal.RESTART || (ending !== undefined && visitorId + cookie.sessionId !== '');
-    if (isOver) setCookie('');
-    else if (ending === undefined && visitorId !== '' && !isKnown) setCookie(visitorId);
+  /** Keeps in the browser which session is gone on with, if it has begun it. */
+  function keepCookie(isBegun: boolean): void {
+    const isKept = visitorId === cookie.sessionIds[0] && remembers === cookie.remembers;
+    if (isKept || !(isBegun || begun.includes(visitorId))) return;
+    begun = [visitorId, ...begun.filter((each) => each !== visitorId)];
+    setCookie(begun);
   }
 
   return {
     async read({ inputs, anyOrigin = false } = {}) {
       if (inputs !== undefined) follow(inputs);
-      const asked = { ...target(), preview: isPreview(request), posted, crossSite: crossSite && !anyOrigin };
+      const looks = { formId, sessionId: formId === '' ? id : '', prefill };
+      const asked = { ...(anyOrigin ? looks : target()), preview: anyOrigin || isPreview(request), posted };
       return see((await call(rpcs.getHosted, asked)).session);
     },
     async post(inputs, step) {
       follow(inputs);
-      const before = visitorId;
-      const reply = await call(rpcs.postHosted, { ...target(), crossSite, ...step });
+      const reply = await call(rpcs.postHosted, { ...target(), unproven, ...step });
       const session = see(reply.session);
-      if (formId !== '') followCookie(before, step.goal, reply);
+      const isOver = step.goal === HostedGoal.RESTART || reply.ending !== undefined;
+      if (isOver && visitorId + begun.join('') !== '') setCookie([]);
+      else if (!isOver && formId !== '') keepCookie(reply.begun);
       return { ...reply, session };
     },
     async uploadTarget(issueToken) {
       if (formId === '') return { case: 'sessionId', value: id };
       if (visitorId === '') {
-        const opened = await call(rpcs.openHostedSession, { formId, prefill, issueToken, browser });
+        const opening = { ...target(), issueToken: unproven ? '' : issueToken };
+        const opened = await call(rpcs.openHostedSession, opening);
+        if (unproven) return { case: 'sessionId', value: opened.sessionId };
         visitorId = opened.sessionId;
-        setCookie(visitorId);
+        keepCookie(opened.begun);
       }
       return { case: 'sessionId', value: visitorId };
     },
     async sendCode(email) {
       const made = browser === '' ? newToken() : browser;
-      const { formId: asked, sessionId } = target();
-      const sent = await call(rpcs.sendRespondentCode, {
-        formId: asked,
-        sessionId,
-        email,
-        browser: made,
-        crossSite,
-      });
+      const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
       const { session } = await call(rpcs.getHosted, { ...target(), browser: made, preview: true });
       const isFramed = (session?.embedOrigins.length ?? 0) > 0;
       setRespondentCookie(response, made, { hostedUrl, isFramed });
       return sent;
     },
-    giveCode(code) {
-      const { formId: asked, sessionId } = target();
-      return call(rpcs.giveRespondentCode, { formId: asked, sessionId, code, browser, crossSite });
-    },
+    giveCode: async (code) => call(rpcs.giveRespondentCode, { ...target(), code }),
     browser: () => browser,
     sessionId: () => visitorId,
-    isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionId),
+    isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionIds[0]),
     remembers: () => remembers,
   };
+}
+
+/** Whose page has made a browser post, as far as its headers say: every newer browser sends both. */
+function posterOf(exchange: PageExchange): 'own' | 'other' | 'unknown' {
+  const { origin = 'null', 'sec-fetch-site': site } = exchange.request.headers;
+  if (origin !== 'null' && !isOwnPost(exchange)) return 'other';
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return 'other';
+  return origin === 'null' && site === undefined ? 'unknown' : 'own';
 }
 
 /** The form that an address shows, if it accepts answers; throws why it does not. */
@@ -208,7 +220,7 @@ const refusals: Partial<Record<HostedState, [reason: FailureReason, message: str
 export type PageSource = {
   /**
    * Reads what the page shows, and keeps it for the looks of error pages. A page that is posted names its session in
-   * `inputs`. What another site has posted is refused, but for `anyOrigin`.
+   * `inputs`. With `anyOrigin` it is the looks alone, which what another site has posted is refused with.
    */
   read(options?: { inputs?: FormInputs; anyOrigin?: boolean }): Promise<HostedSession>;
   /** Passes on what was posted, and keeps in the browser which session the answers are in. */
@@ -231,5 +243,5 @@ export type PageSource = {
 
 type PostedStep = { goal: HostedGoal } & Omit<
   MessageInitShape<typeof PostHostedRequestSchema>,
-  'formId' | 'sessionId' | 'prefill' | 'crossSite' | 'goal' | '$typeName'
+  'formId' | 'sessionId' | 'begun' | 'prefill' | 'unproven' | 'goal' | '$typeName'
 >;

@@ -144,7 +144,6 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
     moved:
       goal.kind === 'move' ? { fieldId: goal.fieldId, to: goal.index + goal.by, by: goal.by } : undefined,
     files: posted.files,
-    issueToken: posted.issueToken || session.issueToken,
   });
   sendPage(response, problems.length > 0 ? 422 : 200, page);
 }

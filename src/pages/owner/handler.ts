@@ -54,12 +54,11 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
 
 /** Serves a page for owners to everybody. A post has to come from a page of this service. */
 export function openPage(options: OwnerPageOptions, handle: HandleOpen): RequestHandler {
-  const ownOrigins = [options.baseUrl, options.hostedUrl].map((url) => new URL(url).origin);
   return servePage(options, async (exchange) => {
     exchange.isOwners = true;
     const { request, response, call } = exchange;
     const isPost = request.method === 'POST';
-    if (isPost) checkOrigin(request, ownOrigins);
+    if (isPost) checkOrigin(exchange);
     const inputs = isPost ? await readForm(request, noFiles) : new Map();
     const language = languageOf(request);
     const cookies = new OwnerCookies(request, response, options.baseUrl);
@@ -105,8 +104,7 @@ export type OwnerExchange = OpenExchange & {
 export type HandleOpen = (exchange: OpenExchange) => Promise<OwnerContent | undefined>;
 export type HandleOwner = (exchange: OwnerExchange) => Promise<OwnerContent | undefined>;
 
-/** `baseUrl` is the public address of the service, without a slash at the end. */
-export type OwnerPageOptions = PageOptions & { baseUrl: string; now: () => number };
+export type OwnerPageOptions = PageOptions & { now: () => number };
 
 /** Leads to the page that says what a post has done, where it says so. */
 export function answerAt(

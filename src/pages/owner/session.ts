@@ -10,6 +10,7 @@ import { newToken } from '../../domain/secrets/new-secrets.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { present } from '../../http/shape.ts';
 import { cookieOf, cookiePath } from '../cookies.ts';
+import type { PageExchange } from '../handler.ts';
 
 /** What the pages for owners keep in the browser that has sent a request. */
 export class OwnerCookies {
@@ -136,17 +137,16 @@ export function checkCsrf(inputs: FormInputs, session: string): void {
 }
 
 /** Throws unless a post comes from a page of this service. */
-export function checkOrigin(request: Request, ownOrigins: readonly string[]): void {
-  if (!isOwnPost(request, ownOrigins))
-    throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
+export function checkOrigin(exchange: PageExchange): void {
+  if (!isOwnPost(exchange)) throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
 }
 
 /**
  * Whether a post comes from a page of this service, at one of its own addresses or at the one that the browser called.
  * Every browser names the origin.
  */
-export function isOwnPost({ headers }: Request, ownOrigins: readonly string[]): boolean {
-  const { origin, host } = headers;
+export function isOwnPost({ request, ownOrigins }: PageExchange): boolean {
+  const { origin, host } = request.headers;
   return origin !== undefined && (ownOrigins.includes(origin) || hostIn(origin) === host);
 }
 

@@ -32,7 +32,8 @@ import { openVisitorsSession } from './saving.ts';
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   const warn = throttledWarning(context.log, context.now, WARN_EVERY_MS, MAX_WARNINGS);
   const pageOf = async (request: SendRespondentCodeRequest | GiveRespondentCodeRequest) => {
-    const { form, stored: session } = await resolveVisit(context, { ...request, prefill: [], posted: true });
+    const target = { ...request, prefill: [], posted: true, begun: [] };
+    const { form, stored: session } = await resolveVisit(context, target);
     return { form, session };
   };
   return {
@@ -42,12 +43,11 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       return { session: await visitToMessage(context, visit, request, call) };
     },
 
-    async openHostedSession({ formId, prefill, issueToken, browser }, call) {
-      const target = { formId, sessionId: '', prefill, posted: true, crossSite: false, browser };
-      const visit = await resolveVisit(context, target);
+    async openHostedSession(request, call) {
+      const visit = await resolveVisit(context, { ...request, sessionId: '', posted: true });
       requireRespondent(context, visit);
-      const { id } = await openVisitorsSession(context, visit, issueToken, call);
-      return { sessionId: id };
+      const { session, begun } = await openVisitorsSession(context, visit, request, call);
+      return { sessionId: session.id, begun };
     },
 
     postHosted: (request, call) => postHosted(context, request, call),

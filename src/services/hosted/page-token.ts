@@ -14,19 +14,19 @@ export function issueToken(key: SecretKey, pageId: string, now: number): string 
   return signLink(key, PURPOSE, `${pageId}:${now}:${nonce}`, now + MAX_AGE_MS);
 }
 
-/** What tells a page apart; undefined if the token is not one of those that `visit` may have. */
-export function nonceOf(keys: readonly SecretKey[], visit: PageVisit): string | undefined {
-  return openToken(keys, visit)?.nonce;
-}
-
-/** What makes a page's posts repeatable; undefined if its token is none that it may have. */
+/**
+ * What makes a page's posts repeatable, in a browser that has `begun` these sessions where it matters; undefined if
+ * its token is none that it may have.
+ */
 export function keyOfPage(
   keys: readonly SecretKey[],
   visit: PageVisit,
   content: Record<string, unknown>,
+  begun: readonly string[] = [],
 ): Idempotency | undefined {
-  const nonce = nonceOf(keys, visit);
-  return nonce === undefined ? undefined : { key: `page:${nonce}`, fingerprint: fingerprint(content) };
+  const nonce = openToken(keys, visit)?.nonce;
+  const key = `page:${[nonce, ...begun].join(':')}`;
+  return nonce === undefined ? undefined : { key, fingerprint: fingerprint(content) };
 }
 
 /**
@@ -39,16 +39,15 @@ export function isTooQuick(
   minSeconds: number | undefined,
 ): boolean {
   if (minSeconds === undefined || minSeconds === 0) return false;
-  const issued = issuedAt(keys, visit);
+  const issued = openToken(keys, visit)?.issuedAt;
   return issued === undefined || visit.now < issued + minSeconds * 1000;
 }
 
-/** When a page was made, in milliseconds; undefined if the token does not prove it. */
-export function issuedAt(keys: readonly SecretKey[], visit: PageVisit): number | undefined {
-  return openToken(keys, visit)?.issuedAt;
-}
-
-function openToken(keys: readonly SecretKey[], { token, pageIds, now }: PageVisit) {
+/**
+ * When a page was made, in milliseconds, and what tells it apart; undefined if the token is not one of those that it
+ * may have.
+ */
+export function openToken(keys: readonly SecretKey[], { token, pageIds, now }: PageVisit) {
   const opened = verifyLink(keys, PURPOSE, token, now);
   if (!opened.ok) return undefined;
   // Pages of sessions that an older version has made have none: a session makes one submission anyway.

@@ -48,10 +48,10 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   requireRespondent(context, visit);
   if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
   if (request.goal === HostedGoal.DECLINE) return decline(context, visit, request, call);
-  const { form, version, session, stored, permanent } = visit;
+  const { form, version, session, stored } = visit;
   const given = readInputs(version.definition, request.inputs, { humanOnly: true });
   checkSize(form, given);
-  const content = permanent ? { answers: given, prefill: session.prefill } : { answers: given };
+  const content = stored === undefined ? { answers: given, prefill: session.prefill } : { answers: given };
   const token = { token: request.issueToken, pageIds: pagesOf(visit), now: context.now() };
   const submits = request.goal === HostedGoal.FORWARD;
   const idempotency = submits ? keyOfPage(context.verifyingKeys, token, content) : undefined;
@@ -68,12 +68,16 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const returnUrl = stored === undefined ? null : returnUrlOf(stored, 'submitted');
   const { requestHeader } = call;
   const ended = { ...visit, state: HostedState.SUBMITTED };
-  const pictures = await signaturesIn(context, version.definition, result.answers);
+  // A page that has submitted before may come from another browser now: it is shown what it has sent.
+  const sent = currentAnswers(version.definition, { prefill: session.prefill, partialAnswers: given });
+  const isToldOf = ([id]: [string, unknown]) => session === stored || id in sent;
+  const answers = Object.fromEntries(Object.entries(result.answers).filter(isToldOf));
+  const pictures = await signaturesIn(context, version.definition, answers);
   const to = { redirectUrl, returnUrl, pictures, requestHeader };
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
     submissionId: result.submissionId,
-    ending: completionOf(version.definition, result.answers, to),
+    ending: completionOf(version.definition, answers, to),
   };
 }
 
@@ -106,11 +110,14 @@ async function takeStep(context: ServiceContext, post: Post) {
   const reply = async (next: Next) => {
     const described = await describeUnclaimed(context, version, answers);
     const pictures = next.step === REVIEW_STEP ? await signaturesIn(context, definition, described) : {};
+    // Where nobody knows whose page was posted, its token may be one that another site keeps.
+    const token = request.unproven || request.issueToken === '' ? {} : { issueToken: request.issueToken };
     return {
-      session: { ...(await visitToMessage(context, visit, { posted: true }, call)), pictures },
+      session: { ...(await visitToMessage(context, visit, { posted: true }, call)), pictures, ...token },
       answers: described,
       refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
       saved: kept.saved,
+      begun: visit.begun === true,
       ...next,
     };
   };
@@ -179,15 +186,16 @@ async function startOver(context: ServiceContext, visit: HostedVisit, call: Hand
  * one nothing is kept before the end.
  */
 async function withSession(context: ServiceContext, { request, call, visit }: Post): Promise<HostedVisit> {
-  const { inputs, issueToken } = request;
+  const { inputs, unproven, browser } = request;
   const { form, stored, state } = visit;
   const { allowPartial } = form.version.definition.settings;
-  const isAnswered = inputs.some(({ values }) => values.some((value) => value !== ''));
-  if (stored !== undefined || state !== HostedState.OPEN || !allowPartial || !isAnswered) return visit;
+  const isKept = !unproven && inputs.some(({ values }) => values.some((value) => value !== ''));
+  if (stored !== undefined || state !== HostedState.OPEN || !allowPartial || !isKept) return visit;
   try {
     await context.limitRate(call, pageLimits.visit, form.id);
-    const session = await openVisitorsSession(context, visit, issueToken, call);
-    return await visitOfSession(context, { form, session, permanent: true, browser: request.browser });
+    const { session, begun } = await openVisitorsSession(context, visit, request, call);
+    const page = { form, session, permanent: true, browser };
+    return { ...(await visitOfSession(context, page, visit.session.prefill)), begun };
   } catch (error) {
     if (reasonOf(error) !== Reason.RATE_LIMITED) throw error;
     return visit;

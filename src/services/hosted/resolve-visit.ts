@@ -1,13 +1,12 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
-import { failed, notFound } from '../../domain/errors/failure.ts';
-import type { Field } from '../../domain/fields/field.ts';
+import { notFound } from '../../domain/errors/failure.ts';
+import { type Field, isShown } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { memoize } from '../../domain/memoize.ts';
@@ -25,45 +24,43 @@ import {
   sessionsForm,
 } from '../forms/form-access.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
-import { anySession, codeNeeded, type Visit } from '../sessions/session-access.ts';
+import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
 import { findStanding, type Standing } from './respondents.ts';
 
 /**
- * Finds what a page is of: a session, whose id is its credential; or with `formId` the form's own page, with the
- * session that its visitor has begun.
+ * Finds what a page is of: a session that was made for somebody, whose id is its credential; or with `formId` the
+ * form's own page, with the session that its visitor has begun.
  *
  * A visitor's session that accepts no more answers counts as none, but for one that a page posts to once more after
- * it was submitted. Throws NOT_FOUND, also for a form that has no page of its own, and ORIGIN_NOT_ALLOWED for a post of
- * another site, unless the form may be embedded.
+ * it was submitted. Throws NOT_FOUND, also for a form that has no page of its own. A visitor's session is not found by
+ * its id alone: who has begun it could hand on its address, and read what others answer.
  */
 export async function resolveVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
-  const visit = await findVisit(context, target);
-  const isEmbeddable = visit.form.version.definition.settings.embedOrigins.length > 0;
-  if (!target.crossSite || isEmbeddable) return visit;
-  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page accepts no posts from other sites');
-}
-
-async function findVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
-  const { formId, sessionId, posted } = target;
+  const { formId, sessionId, posted, begun: known } = target;
   if (formId === '') {
     const session = await anySession(context.database, sessionId);
+    if (session.keylessBytes !== null) throw notFound('session');
     const form = await sessionsForm(context.forms, session.formId);
     return visitOfSession(context, { form, session, permanent: false, browser: target.browser });
   }
   const form = await publishedForm(context.forms, formId);
   if (!hasPublicPage(form.version.definition)) throw notFound('form');
   const standing = await findStanding(context, { form, session: undefined }, target.browser);
-  const begun = standing.isNeeded
-    ? undefined
-    : await sessionOfVisitor(context, form.id, sessionId, standing.respondent);
-  if (begun !== undefined && (begun.status === 'open' || (posted && begun.status === 'submitted'))) {
-    return visitOfSession(context, { form, session: begun, permanent: true, browser: target.browser });
-  }
   const { version } = form;
+  const prefill = await readPrefill(version, target.prefill);
+  const isOwn = !posted || known.includes(sessionId);
+  const begun =
+    standing.isNeeded || (!isOwn && known.length > 0)
+      ? undefined
+      : await sessionOfVisitor(context, form.id, sessionId, standing.respondent);
+  if (begun !== undefined && (begun.status === 'open' || (posted && begun.status === 'submitted'))) {
+    const page = { form, session: begun, permanent: true, browser: target.browser };
+    return visitOfSession(context, page, isOwn ? undefined : prefill);
+  }
   const now = context.now();
   const session: Visit = {
     id: null,
-    prefill: await readPrefill(version, target.prefill),
+    prefill,
     partialAnswers: null,
     provenance: { prefill: [{ by: 'prefill' }], partial: [] },
     metadata: {},
@@ -86,12 +83,9 @@ async function hasAnswered(
 }
 
 /** Throws CODE_NEEDED unless the page may be seen in the browser. */
-export function requireRespondent(
-  { settings }: ServiceContext,
-  { form, stored, state, permanent }: HostedVisit,
-): void {
+export function requireRespondent({ settings }: ServiceContext, { form, stored, state }: HostedVisit): void {
   if (state !== HostedState.CODE_NEEDED) return;
-  throw codeNeeded(settings, permanent || stored === undefined ? form.id : stored.id);
+  throw codeNeeded(settings, stored === undefined ? form.id : pageIdOf(stored));
 }
 
 /** Notes when a session that was made for somebody is opened first. */
@@ -101,17 +95,31 @@ export async function noteOpened({ database }: ServiceContext, visit: HostedVisi
   if (isFirst) await markSessionOpened(database, stored.id);
 }
 
-/** What a page is of that goes on with a session. */
+/**
+ * What a page is of that goes on with a session: with what is saved in it, or with `instead` where the browser is not
+ * known to have begun it.
+ */
 export async function visitOfSession(
   context: ServiceContext,
-  { form, session, permanent, browser }: VisitedSession,
+  { form, session: stored, permanent, browser }: VisitedSession,
+  instead?: Answers,
 ): Promise<HostedVisit> {
   const { forms, now } = context;
-  const version = await forms.version(session.versionId);
-  const standing = await findStanding(context, { form, session }, browser);
-  const availability = statesOfSessions[session.status] ?? statesOfForms[availabilityOf(form, now())];
+  const version = await forms.version(stored.versionId);
+  const standing = await findStanding(context, { form, session: stored }, browser);
+  const availability = statesOfSessions[stored.status] ?? statesOfForms[availabilityOf(form, now())];
   const state = standing.isNeeded ? HostedState.CODE_NEEDED : availability;
-  return { form, version, stored: session, session, state, permanent, standing };
+  const session = instead === undefined ? stored : withoutSaved(version, stored, instead);
+  return { form, version, stored, session, state, permanent, standing };
+}
+
+/** A session with `instead` in place of what is saved in fields that people see. */
+function withoutSaved({ definition }: LiveVersion, stored: Session, instead: Answers): Session {
+  const shown = new Set(definition.fields.filter(isShown).map(({ id }) => id));
+  const hidden = Object.entries(savedAnswers(stored)).filter(([id]) => !shown.has(id));
+  const prefill = { ...instead, ...Object.fromEntries(hidden) };
+  const provenance = { prefill: stored.provenance?.prefill ?? [], partial: [] };
+  return { ...stored, prefill, partialAnswers: null, provenance };
 }
 
 /** The session that a visitor has begun on a form's own page; undefined for any other. */
@@ -180,8 +188,8 @@ type Target = {
   prefill: readonly FormInput[];
   /** Whether the page is posted, not opened. */
   posted: boolean;
-  /** Whether a page of another site has posted it. */
-  crossSite: boolean;
+  /** The sessions that the browser has begun on the form's own page. */
+  begun: readonly string[];
   /** What only the browser has in which a respondent gives a code; empty: it has none. */
   browser: string;
 };
@@ -202,4 +210,6 @@ export type HostedVisit = {
   permanent: boolean;
   /** Whether the respondent has given a code, where one is needed. */
   standing: Standing;
+  /** Whether this call has begun the session. */
+  begun?: boolean;
 };

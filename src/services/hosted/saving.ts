@@ -33,8 +33,10 @@ export async function keepFitting(context: ServiceContext, saving: Saving): Prom
   const { violations: unclaimed } = await claimUploads(context, version, saving.fitting);
   const fitting = without(saving.fitting, unclaimed);
   const saved = form.version.definition.settings.allowPartial && stored !== undefined;
+  const kept = saved ? await keep(context, saving, stored, fitting) : session;
   return {
-    session: saved ? await keep(context, saving, stored, fitting) : session,
+    // Without what was saved, where the browser is not shown it.
+    session: session === stored ? kept : session,
     fitting,
     unclaimed,
     saved,
@@ -131,14 +133,15 @@ type Kept = {
 
 /**
  * Opens a session for the visitor of a form's own page, who has none yet. A page that asks twice, as for two files at
- * once, gets one session. Throws `FAILED_PRECONDITION` if the form takes no more submissions.
+ * once, gets one session; in a browser that has begun others, none but its own. Throws `FAILED_PRECONDITION` if the
+ * form takes no more submissions.
  */
 export async function openVisitorsSession(
   context: ServiceContext,
   { form, version, session: { prefill }, standing: { respondent } }: HostedVisit,
-  issueToken: string,
+  { issueToken, begun }: { issueToken: string; begun: readonly string[] },
   call: HandlerContext,
-): Promise<Session> {
+): Promise<{ session: Session; begun: boolean }> {
   refuseIfClosed(form, context.now());
   checkSize(form, prefill);
   const keylessBytes = bytesOfSession({ prefill, partialAnswers: null });
@@ -158,10 +161,10 @@ export async function openVisitorsSession(
     ...(respondent !== undefined && { respondent: { email: respondent.email, codes: 0 } }),
   };
   const page = { token: issueToken, pageIds: [form.id], now: context.now() };
-  const idempotency = keyOfPage(context.verifyingKeys, page, {});
+  const idempotency = keyOfPage(context.verifyingKeys, page, {}, begun);
   const first = await insertSession(context.database, { ...fresh, idempotency });
   // A page may stay open for longer than its session.
   const stored = first.status === 'expired' ? await insertSession(context.database, fresh) : first;
   if (stored.id === id) room.keep();
-  return stored;
+  return { session: stored, begun: stored.id === id };
 }

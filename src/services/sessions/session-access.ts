@@ -11,7 +11,7 @@ import {
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { currentAnswersOf } from '../../domain/answers/provenance.ts';
 import { enumValue } from '../../domain/enums.ts';
-import { failed } from '../../domain/errors/failure.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
 import { holds } from '../../domain/scopes.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -29,8 +29,8 @@ import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions
 import { type Notifications, notificationsOf } from './notify.ts';
 
 /**
- * A session of the caller's project. Throws NOT_FOUND, and CODE_NEEDED to callers without a key where the session asks
- * its respondent for a code.
+ * A session of the caller's project. Throws NOT_FOUND, to callers without a key also for one that a visitor has begun,
+ * and CODE_NEEDED to them where the session asks its respondent for a code.
  */
 export async function projectSession(
   { database, settings }: Pick<ServiceContext, 'database' | 'settings'>,
@@ -38,6 +38,7 @@ export async function projectSession(
   sessionId: string,
 ): Promise<Session> {
   const session = await requireFound('sess', sessionId, () => findSession(database, projectId, sessionId));
+  if (keyId === undefined && session.keylessBytes !== null) throw notFound('session');
   if (keyId === undefined && session.respondent !== null) throw codeNeeded(settings, sessionId);
   return session;
 }
@@ -86,6 +87,11 @@ export function alreadyAnswered() {
 export function codeNeeded({ hostedUrl }: Pick<ServiceContext['settings'], 'hostedUrl'>, pageId: string) {
   const message = `Only the page accepts answers, after a code that it emails to the respondent: ${hostedUrl}/f/${pageId}`;
   return failed(Reason.CODE_NEEDED, message);
+}
+
+/** What the address of a session's page names: what a visitor has begun opens on the form's own page alone. */
+export function pageIdOf({ id, formId, keylessBytes }: Session): string {
+  return keylessBytes === null ? id : formId;
 }
 
 /** The session's time is over. */
@@ -170,7 +176,7 @@ function sessionToMessage(
     formId: session.formId,
     formVersionId: session.versionId,
     status: enumValue(SessionStatus, session.status),
-    url: `${settings.hostedUrl}/f/${session.id}`,
+    url: `${settings.hostedUrl}/f/${pageIdOf(session)}`,
     expireTime: timestampFromDate(session.expiresAt),
     createTime: timestampFromDate(session.createdAt),
     ...(session.openedAt !== null && { openTime: timestampFromDate(session.openedAt) }),

@@ -35,6 +35,7 @@ import {
   describeSessions,
   noteSession,
   openSession,
+  pageIdOf,
   projectSession,
   readReply,
   savedAnswers,
@@ -61,7 +62,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
         schema: agentSchemaToMessage(described, savedAnswers(session), {
           needsPage: session.context !== null || session.respondent !== null,
         }),
-        url: `${context.settings.hostedUrl}/f/${session.id}`,
+        url: `${context.settings.hostedUrl}/f/${pageIdOf(session)}`,
         expireTime: timestampFromDate(session.expiresAt),
       };
     },

@@ -36,7 +36,7 @@ import { findStanding } from '../hosted/respondents.ts';
 import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { anySession, codeNeeded, openSession } from '../sessions/session-access.ts';
+import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
@@ -235,7 +235,7 @@ async function targetOf(
       const form = await sessionsForm(context.forms, session.formId);
       if (strangerAddress(call, form.projectId) !== undefined) {
         const { isNeeded } = await findStanding(context, { form, session }, browser);
-        if (isNeeded) throw codeNeeded(context.settings, session.id);
+        if (isNeeded) throw codeNeeded(context.settings, pageIdOf(session));
       }
       return { ...(await openSession(context, session)), byHuman: true };
     }

@@ -163,6 +163,7 @@ describe.each(engines)('PostHosted to save on %s', (engine) => {
     const { sessionId: other } = await services.hosted.openHostedSession({ formId });
     const save = (id: string, count: number) =>
       postsOf(services.hosted).save({
+        formId,
         sessionId: id,
         inputs: [input('note', `${count}`.padEnd(60_000, 'x'))],
       });

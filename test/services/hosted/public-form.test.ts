@@ -102,8 +102,13 @@ describe.each(engines)('PostHosted to start over on %s', (engine) => {
     const begin = async (form: string) =>
       (await hosted.openHostedSession({ formId: form, issueToken: await tokenOf(services, form) })).sessionId;
     const [begun, submitted, elsewhere] = [await begin(formId), await begin(formId), await begin(otherForm)];
-    await postsOf(hosted).save({ sessionId: begun, inputs: [email] });
-    const token = { sessionId: submitted, inputs: [email], issueToken: await tokenOf(services, formId) };
+    await postsOf(hosted).save({ formId, sessionId: begun, inputs: [email] });
+    const token = {
+      formId,
+      sessionId: submitted,
+      inputs: [email],
+      issueToken: await tokenOf(services, formId),
+    };
     await postsOf(hosted).submit(token);
     const given =
       (await sessions.createSession({ subject: { case: 'formId', value: formId } }, owner)).session?.id ?? '';
@@ -208,10 +213,16 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
       services.hosted.openHostedSession(opening),
     ]);
     const { sessionId } = one;
-    await postsOf(services.hosted).save({ sessionId, inputs: [email] });
+    await postsOf(services.hosted).save({ formId, sessionId, inputs: [email] });
     const resumed = await services.hosted.getHosted({ formId, sessionId });
     services.clock.ms += 2_000;
-    await postsOf(services.hosted).submit({ sessionId, inputs: [input('topics', 'b')], issueToken });
+    await postsOf(services.hosted).submit({
+      formId,
+      sessionId,
+      begun: [sessionId],
+      inputs: [input('topics', 'b')],
+      issueToken,
+    });
     const after = await services.hosted.getHosted({ formId, sessionId });
 
     expect(two.sessionId).toBe(sessionId);
@@ -264,7 +275,7 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
     const { sessionId } = await services.hosted.openHostedSession({ formId });
     const [row] = await services.database.select('select project_id from sessions');
     const projectId = String(row?.project_id);
-    await postsOf(services.hosted).save({ sessionId, inputs: [email] });
+    await postsOf(services.hosted).save({ formId, sessionId, inputs: [email] });
     await until(async () => (await held()) > 1024);
 
     await services.database.execute(`update sessions set expires_at = now() - interval '23 hours'`);
@@ -309,9 +320,12 @@ describe.each(engines)('Visitors on %s', (engine) => {
     await expectFailure(openHostedSession({ formId }, from('192.0.2.1')), Reason.RATE_LIMITED);
     const { sessionId } = await openHostedSession({ formId }, from('192.0.2.2'));
     for (let count = 0; count < 28; count += 1) {
-      await save({ sessionId, inputs: inputs(count) }, from('192.0.2.2'));
+      await save({ formId, sessionId, inputs: inputs(count) }, from('192.0.2.2'));
     }
-    await expectFailure(save({ sessionId, inputs: inputs(28) }, from('192.0.2.2')), Reason.RATE_LIMITED);
+    await expectFailure(
+      save({ formId, sessionId, inputs: inputs(28) }, from('192.0.2.2')),
+      Reason.RATE_LIMITED,
+    );
     for (let count = 0; count < 60; count += 1) await submit({ formId }, from('192.0.2.3'));
     await expectFailure(submit({ formId }, from('192.0.2.3')), Reason.RATE_LIMITED);
 
@@ -327,13 +341,16 @@ describe('Visitors', () => {
     const { openHostedSession } = services.hosted;
     const { save: saveIn, submit } = postsOf(services.hosted);
     const [first, second] = [await openHostedSession({ formId }), await openHostedSession({ formId })];
-    const save = ({ sessionId } = first) => saveIn({ sessionId }, from('192.0.2.1'));
+    const save = ({ sessionId } = first) => saveIn({ formId, sessionId }, from('192.0.2.1'));
 
     for (let count = 0; count < 600; count += 20) await Promise.all(Array.from({ length: 20 }, () => save()));
 
     for (const session of [first, second]) await expectFailure(save(session), Reason.RATE_LIMITED);
-    await expectFailure(submit({ sessionId: second.sessionId }, from('192.0.2.1')), Reason.RATE_LIMITED);
-    await submit({ sessionId: second.sessionId }, from('192.0.2.2'));
+    await expectFailure(
+      submit({ formId, sessionId: second.sessionId }, from('192.0.2.1')),
+      Reason.RATE_LIMITED,
+    );
+    await submit({ formId, sessionId: second.sessionId }, from('192.0.2.2'));
   });
 });
 

@@ -60,6 +60,7 @@ const byName: Record<string, Values> = {
   deviceToken: unset,
   issueToken: unset,
   browser: unset,
+  begun: unset,
   code: () => ['123456'],
   respondent: () => [undefined, { email: eve.address }],
 
@@ -165,7 +166,7 @@ const byName: Record<string, Values> = {
 
   preview: () => [undefined, true],
   posted: () => [undefined, true],
-  crossSite: () => [undefined, true],
+  unproven: () => [undefined, true],
   inputs: () => [[], [{ name: 'home', values: ['Eve'] }]],
   goal: () => [
     'HOSTED_GOAL_FORWARD',

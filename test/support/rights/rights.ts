@@ -141,14 +141,14 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   CreateKeyRequest: { scopes: 'scopes project expiresIn', none: 'name idempotencyKey' },
   DeleteKeyRequest: { none: 'keyId revokeChildren' },
 
-  GetHostedRequest: { none: 'sessionId formId preview posted crossSite browser' },
-  OpenHostedSessionRequest: { none: 'formId issueToken browser' },
+  GetHostedRequest: { none: 'sessionId formId preview posted browser begun' },
+  OpenHostedSessionRequest: { none: 'formId issueToken browser begun' },
   PostHostedRequest: {
-    none: 'sessionId formId goal goalPage page shown honeypot issueToken crossSite declineReason browser',
+    none: 'sessionId formId goal goalPage page shown honeypot issueToken declineReason browser begun unproven',
   },
   // The code proves the right to the page, in the browser that asked for it.
-  SendRespondentCodeRequest: { none: 'sessionId formId email browser crossSite idempotencyKey' },
-  GiveRespondentCodeRequest: { none: 'sessionId formId code browser crossSite idempotencyKey' },
+  SendRespondentCodeRequest: { none: 'sessionId formId email browser idempotencyKey' },
+  GiveRespondentCodeRequest: { none: 'sessionId formId code browser idempotencyKey' },
   SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl errorUrl' },
   Input: { none: 'name values' },
   Violation: { none: 'path code message received' },

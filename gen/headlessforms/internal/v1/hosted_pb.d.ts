@@ -352,15 +352,16 @@ export declare const HostedSessionSchema: GenMessage<HostedSession>;
  */
 export declare type GetHostedRequest = Message<"headlessforms.internal.v1.GetHostedRequest"> & {
   /**
-   * The session to show; with `form_id` the one that the visitor has begun. One that is not open, or no visitor's of
-   * this form, then counts as none, but for one that was submitted and whose page is `posted`.
+   * The session to show; with `form_id` the one that the visitor's browser has begun, or that the `posted` page names.
+   * One that is not open, or no visitor's of this form, then counts as none, but for one that was submitted and whose
+   * page is `posted`.
    *
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
 
   /**
-   * The form to show on its own page; empty: a session is shown.
+   * The form to show on its own page; empty: a session is shown, that no visitor has begun.
    *
    * @generated from field: string form_id = 2;
    */
@@ -390,18 +391,20 @@ export declare type GetHostedRequest = Message<"headlessforms.internal.v1.GetHos
   posted: boolean;
 
   /**
-   * Whether a page of another site has posted it. Refused with `PERMISSION_DENIED` unless the form may be embedded.
-   *
-   * @generated from field: bool cross_site = 6;
-   */
-  crossSite: boolean;
-
-  /**
    * What only this browser has, to find the code that the respondent has given in it; empty if it has none.
    *
    * @generated from field: string browser = 7;
    */
   browser: string;
+
+  /**
+   * The sessions that the browser has begun on the form's own page, by its cookie. With any, a posted page that names
+   * another goes on without one. Without any, it goes on with the session that it names, but is shown nothing that was
+   * saved there.
+   *
+   * @generated from field: repeated string begun = 8;
+   */
+  begun: string[];
 };
 
 /**
@@ -463,6 +466,13 @@ export declare type OpenHostedSessionRequest = Message<"headlessforms.internal.v
    * @generated from field: string browser = 4;
    */
   browser: string;
+
+  /**
+   * The sessions that the browser has begun before. The same page of another browser gets another session.
+   *
+   * @generated from field: repeated string begun = 5;
+   */
+  begun: string[];
 };
 
 /**
@@ -483,6 +493,13 @@ export declare type OpenHostedSessionResponse = Message<"headlessforms.internal.
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
+
+  /**
+   * Whether this call has begun it, and not an earlier one of the same page.
+   *
+   * @generated from field: bool begun = 2;
+   */
+  begun: boolean;
 };
 
 /**
@@ -575,13 +592,6 @@ export declare type PostHostedRequest = Message<"headlessforms.internal.v1.PostH
   issueToken: string;
 
   /**
-   * Whether a page of another site has posted it. Refused unless the form may be embedded.
-   *
-   * @generated from field: bool cross_site = 12;
-   */
-  crossSite: boolean;
-
-  /**
    * Why the person declines, with `HOSTED_GOAL_DECLINE`; at most 2,000 characters.
    *
    * @generated from field: string decline_reason = 13;
@@ -594,6 +604,21 @@ export declare type PostHostedRequest = Message<"headlessforms.internal.v1.PostH
    * @generated from field: string browser = 14;
    */
   browser: string;
+
+  /**
+   * The sessions that the browser has begun, as in `GetHostedRequest`.
+   *
+   * @generated from field: repeated string begun = 15;
+   */
+  begun: string[];
+
+  /**
+   * Whether no session is begun: nothing shows whose page was posted, so what is typed next might go where its maker
+   * reads it.
+   *
+   * @generated from field: bool unproven = 16;
+   */
+  unproven: boolean;
 };
 
 /**
@@ -670,6 +695,13 @@ export declare type PostHostedResponse = Message<"headlessforms.internal.v1.Post
    * @generated from field: string submission_id = 9;
    */
   submissionId: string;
+
+  /**
+   * Whether this call has begun the session.
+   *
+   * @generated from field: bool begun = 10;
+   */
+  begun: boolean;
 };
 
 /**
@@ -820,13 +852,6 @@ export declare type SendRespondentCodeRequest = Message<"headlessforms.internal.
   browser: string;
 
   /**
-   * Whether a page of another site has posted it. Refused with `PERMISSION_DENIED` unless the form may be embedded.
-   *
-   * @generated from field: bool cross_site = 5;
-   */
-  crossSite: boolean;
-
-  /**
    * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same content emails one
    * code.
    *
@@ -894,13 +919,6 @@ export declare type GiveRespondentCodeRequest = Message<"headlessforms.internal.
    * @generated from field: string browser = 4;
    */
   browser: string;
-
-  /**
-   * Whether a page of another site has posted it. Refused with `PERMISSION_DENIED` unless the form may be embedded.
-   *
-   * @generated from field: bool cross_site = 5;
-   */
-  crossSite: boolean;
 
   /**
    * 1 to 255 characters that make repeating a call that gives the right code safe for 24 hours.
@@ -1151,9 +1169,9 @@ export declare const HostedGoalSchema: GenEnum<HostedGoal>;
 /**
  * Shows a session to a person and takes their answers, and those that an HTML form posts.
  *
- * Needs no key: the session id is the credential, and forms have a page for everybody unless their settings say
- * otherwise. Shows only what a person may see: hidden fields, agents' fields, their values, agent hints and metadata
- * stay out.
+ * Needs no key: the id of a session that was made for somebody is the credential, and forms have a page for everybody
+ * unless their settings say otherwise. A session that a visitor has begun is found only together with its form. Shows
+ * only what a person may see: hidden fields, agents' fields, their values, agent hints and metadata stay out.
  *
  * @generated from service headlessforms.internal.v1.HostedService
  */
@@ -1197,8 +1215,7 @@ export declare const HostedService: GenService<{
    * ending again, and with other answers fails with `ALREADY_EXISTS`. Counts as one or more of opening a session,
    * posting in one, checking and submitting where rates are limited.
    *
-   * Fails as `GetHosted` does, with `FAILED_PRECONDITION` if the page accepts no more answers, and with
-   * `PERMISSION_DENIED` for a post of another site.
+   * Fails as `GetHosted` does, and with `FAILED_PRECONDITION` if the page accepts no more answers.
    *
    * @generated from rpc headlessforms.internal.v1.HostedService.PostHosted
    */
