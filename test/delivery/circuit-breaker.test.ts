@@ -39,6 +39,11 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
       async () => (await findWebhook(database, form.projectId, webhook.id))?.openUntil,
     );
     const tried = receiver.received.length;
+    // However long the next steps take on a busy machine.
+    const [kept] = await database.execute(
+      `update webhooks set open_until = now() + interval '1 minute' returning open_until`,
+    );
+    const openUntil = timeOf(kept?.open_until).getTime();
     await givenSubmissions(database, form, answers(3), delivery);
     const another = { capacity: () => ({ ...NO_CAPACITY, ...timesOf(schedule) }) };
     await givenSubmissions(database, form, answers(3), another);
@@ -58,8 +63,8 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
         error: 'Waits: the last attempts of its webhook failed.',
         attempts: 0,
       });
-      expect(row.dueAt).toBeGreaterThan(opened.getTime() + 295_000);
-      expect(row.dueAt).toBeLessThan(opened.getTime() + 605_000);
+      expect(row.dueAt).toBeGreaterThan(openUntil + 295_000);
+      expect(row.dueAt).toBeLessThan(openUntil + 605_000);
     }
     expect(receiver.received.length).toBe(5 + 7);
     expect(waiting.map(({ postponed }) => postponed)).toEqual([false, false, false, false]);
