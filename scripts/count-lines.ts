@@ -1,6 +1,7 @@
 /**
  * Prints how much code there is under `src`: files and lines of TypeScript by folder, without blank lines and
- * comments, as formatted. Words that people read are data and stand apart: `src/text/words/*.json`.
+ * comments, as formatted. Words that people read are data and stand apart: `src/text/words/*.json`. Fails where `src` has
+ * more lines than `config.linesOfSrc` of `package.json` allows.
  *
  *     node scripts/count-lines.ts [checkout]
  */
@@ -21,12 +22,18 @@ const words = globSync('src/text/words/*.json', { cwd: root })
 
 const counted = [...folders].toSorted(([left], [right]) => left.localeCompare(right));
 for (const [folder, { files, lines }] of counted) print(folder, files, lines);
+const total = counted.reduce((sum, [, { lines }]) => sum + lines, 0);
 print(
   'src',
   counted.reduce((sum, [, { files }]) => sum + files, 0),
-  counted.reduce((sum, [, { lines }]) => sum + lines, 0),
+  total,
 );
 console.log(`${words} lines of words`);
+const { config } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+if (total > config.linesOfSrc) {
+  console.error(`src has ${total} lines; linesOfSrc in package.json allows ${config.linesOfSrc}.`);
+  process.exitCode = 1;
+}
 
 function withoutComments({ source, comments }: ParsedSource): string {
   return comments.reduceRight((text, { start, end }) => text.slice(0, start) + text.slice(end), source);

@@ -22,7 +22,7 @@ describe('npm start', () => {
     const env = await embedded(folder.path);
     const url = `http://127.0.0.1:${env.PORT}`;
 
-    await using first = spawnService(env);
+    await using first = spawnService(env, { fromSource: true });
     const { output, firstKey } = await first.started();
     const key = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' };
     const created = await fetch(`${url}/api/forms/create`, {
@@ -186,7 +186,10 @@ describe('a start that can’t be', () => {
     using folder = temporaryFolder();
     const bad = { PORT: 'http', WEBHOOK_RETRY_SCHEDULE: 'soon', SECRET_KEY: 'abc' };
     const watch = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tellsLoadedApp)}` };
-    await using service = spawnService({ ...(await embedded(folder.path)), ...bad, ...watch });
+    await using service = spawnService(
+      { ...(await embedded(folder.path)), ...bad, ...watch },
+      { fromSource: true },
+    );
 
     // Nothing tells of the app: settings are checked before it is loaded.
     await refusesWith(

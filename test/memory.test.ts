@@ -13,11 +13,11 @@ describe.runIf(process.platform === 'linux')('npm start on the embedded database
       HOST: '127.0.0.1',
     };
 
-    await using first = spawnService(env);
+    await using first = spawnService(env, { fromSource: true });
     await first.started();
     const atFirst = peakMib(first.child.pid);
     await first.stop();
-    await using later = spawnService(env);
+    await using later = spawnService(env, { fromSource: true });
     await later.started();
 
     expect(atFirst).toBeLessThan(400);

@@ -35,16 +35,19 @@ export async function startAttackedService(
   const database = engine === 'postgres' ? opened.use(await createServerDatabase()) : undefined;
   const url = `http://127.0.0.1:${port}`;
   const service = opened.use(
-    spawnService({
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      GRPC_PORT: String(grpcPort),
-      BASE_URL: url,
-      DATA_DIR: dataDir,
-      SECRET_KEY: 'ab'.repeat(32),
-      ...(database !== undefined && { DATABASE_URL: database.databaseUrl }),
-      ...env,
-    }),
+    spawnService(
+      {
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        GRPC_PORT: String(grpcPort),
+        BASE_URL: url,
+        DATA_DIR: dataDir,
+        SECRET_KEY: 'ab'.repeat(32),
+        ...(database !== undefined && { DATABASE_URL: database.databaseUrl }),
+        ...env,
+      },
+      { fromSource: true },
+    ),
   );
   const { firstKey } = await service.started();
   if (firstKey === undefined) throw new Error('The service printed no key');

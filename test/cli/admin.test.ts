@@ -10,6 +10,7 @@ import { newApiKey } from '../../src/domain/secrets/new-secrets.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
+import { program } from '../support/programs.ts';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
@@ -303,7 +304,7 @@ describe('admin commands', () => {
 
 /** Runs what `npm run cli --` runs, with these variables and no others of the service. */
 async function spawnCli(args: string[], env: Record<string, string>) {
-  const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [...program('cli'), ...args], {
     cwd: join(import.meta.dirname, '../..'),
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

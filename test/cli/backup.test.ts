@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { createServerDatabase } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { inDatabase, runOn } from '../support/postgres.ts';
+import { program } from '../support/programs.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
@@ -366,7 +367,7 @@ function killedBeforeMoving(name: RegExp, file: string, env: Record<string, stri
     process.execPath,
     [
       `--import=data:text/javascript,${encodeURIComponent(kills)}`,
-      'src/cli/main.ts',
+      ...program('cli'),
       'admin',
       'restore',
       file,

@@ -12,6 +12,7 @@ import { RefusedError } from '../../src/cli/terminal.ts';
 import { changeKinds, consumers } from '../../src/domain/contracts/field-changes.ts';
 import { engines } from '../support/database.ts';
 import { fencedBlocks, readDocument } from '../support/documents.ts';
+import { program } from '../support/programs.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { temporaryFolder } from '../support/spawn.ts';
 
@@ -283,9 +284,8 @@ describe('the command line', () => {
     await using service = await startService();
     using folder = await givenFolder(service, { 'contact.form.json': { owner, ...contactForm } });
     const cli = async (...args: string[]) => {
-      const main = join(import.meta.dirname, '../../src/cli/main.ts');
       const env = { ...process.env, KEY: service.key };
-      const all = [main, 'forms', ...args, '--server', service.url];
+      const all = [...program('cli'), 'forms', ...args, '--server', service.url];
       return promisify(execFile)(process.execPath, all, { env }).then(
         ({ stdout }) => ({ code: 0, text: stdout }),
         ({ code, stdout, stderr }) => ({ code, text: stdout + stderr }),

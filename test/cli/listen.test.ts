@@ -8,6 +8,7 @@ import { SessionStatus } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { AnswerChannel, SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { EventType, type ListenResponse, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { createServerDatabase, engines } from '../support/database.ts';
+import { program } from '../support/programs.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
@@ -392,7 +393,7 @@ function startCli(args: string[], key: string) {
 }
 
 function spawnCli(args: string[], key: string) {
-  const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [...program('cli'), ...args], {
     cwd: join(import.meta.dirname, '../..'),
     env: { PATH: process.env.PATH, KEY: key },
   });

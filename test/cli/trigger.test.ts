@@ -5,13 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { emittedEvents } from '../../src/domain/events/index.ts';
 import { sampleEvent, sampleNames } from '../../src/domain/events/samples.ts';
 import { checkEvent } from '../support/openapi.ts';
+import { program } from '../support/programs.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { verifySignature } from '../support/verify-signature.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 async function trigger(...args: string[]) {
-  const command = [join(root, 'src/cli/main.ts'), 'trigger', ...args];
+  const command = [...program('cli'), 'trigger', ...args];
   const run = promisify(execFile)(process.execPath, command, { cwd: root });
   return run.then(
     ({ stdout }) => ({ code: 0, stdout, stderr: '' }),

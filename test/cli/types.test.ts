@@ -3,6 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { program } from '../support/programs.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { temporaryFolder } from '../support/spawn.ts';
 
@@ -91,7 +92,7 @@ it('types that can not be written are refused, and none are', async () => {
 
 /** What the command line says, and how it ends. */
 async function cli(service: TestService, ...args: string[]): Promise<{ code: number; text: string }> {
-  const all = [join(root, 'src/cli/main.ts'), 'forms', ...args, '--server', service.url];
+  const all = [...program('cli'), 'forms', ...args, '--server', service.url];
   const env = { ...process.env, KEY: service.key };
   return run(process.execPath, all, { env }).then(
     ({ stdout }) => ({ code: 0, text: stdout }),

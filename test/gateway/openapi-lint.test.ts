@@ -1,6 +1,4 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
-import { Spectral } from '@stoplight/spectral-core';
-import { oas } from '@stoplight/spectral-rulesets';
 import { expect, it } from 'vitest';
 import { document } from '../support/openapi.ts';
 
@@ -16,13 +14,4 @@ it('fulfils the recommended rules of Redocly', async () => {
   expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual(
     [],
   );
-});
-
-it('fulfils the recommended rules of Spectral', async () => {
-  const spectral = new Spectral();
-  spectral.setRuleset({ extends: [[{ ...oas, extends: [] }, 'recommended']] });
-
-  const problems = await spectral.run(source);
-
-  expect(problems.map(({ code, message, path }) => [code, message, path.join('/')])).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { engines } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { givenOwnerSession } from '../support/owner.ts';
+import { program } from '../support/programs.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -182,7 +183,7 @@ describe.each(engines)('mails that failed, on %s', (engine) => {
 });
 
 async function runCli(args: string[], key: string): Promise<{ code: number; output: string }> {
-  const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [...program('cli'), ...args], {
     cwd: join(import.meta.dirname, '../..'),
     env: { PATH: process.env.PATH, KEY: key },
   });

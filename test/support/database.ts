@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { cpSync, openAsBlob } from 'node:fs';
+import { mkdirSync, openAsBlob } from 'node:fs';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { entities } from '../../src/store/database/engine.ts';
 import { inDatabase, runOn } from './postgres.ts';
@@ -50,7 +51,9 @@ export async function createServerDatabase({ migrated = true } = {}): Promise<Se
 /** Puts an empty, migrated embedded database into a new data folder, for tests that open it by themselves. */
 export async function givenEmbeddedDatabase(dataDir: string): Promise<void> {
   const { folder } = await preparedPglite();
-  cpSync(folder, dataDir, { recursive: true });
+  mkdirSync(dataDir, { recursive: true });
+  // Takes a third of the time of Node's own.
+  execFileSync('cp', ['-r', `${folder}/.`, dataDir]);
 }
 
 async function openEmbedded(): Promise<OpenDatabase> {

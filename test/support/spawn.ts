@@ -5,22 +5,24 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { program } from './programs.ts';
 
 /**
- * Runs `src/main.ts` as a process of its own, as `npm start` does, with these variables and no
- * others of the service; that of another working tree, if one is given. With `inTerminal` its output is a terminal's,
- * all of it in `output`. Waits for nothing: see `started` and `ended`.
+ * Runs the service as a process of its own, as `npm start` does, with these variables and no others of the service:
+ * from the run's bundle, or from the sources `fromSource` or of another working tree, if one is given. With `inTerminal`
+ * its output is a terminal's, all of it in `output`. Waits for nothing: see `started` and `ended`.
  */
 export function spawnService(
   env: Record<string, string>,
-  { args = [], folder = join(import.meta.dirname, '../..'), inTerminal = false }: SpawnOptions = {},
+  { args = [], folder, fromSource = folder !== undefined, inTerminal = false }: SpawnOptions = {},
 ): SpawnedService {
-  const command = [process.execPath, '--max-semi-space-size=16', 'src/main.ts', ...args];
-  const [program = '', ...words] = inTerminal
+  const main = fromSource ? ['src/main.ts'] : program('main');
+  const command = [process.execPath, '--max-semi-space-size=16', ...main, ...args];
+  const [file = '', ...words] = inTerminal
     ? ['script', '-qec', `exec ${command.join(' ')}`, '/dev/null']
     : command;
-  const child = spawn(program, words, {
-    cwd: folder,
+  const child = spawn(file, words, {
+    cwd: folder ?? root,
     env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -90,7 +92,9 @@ export function temporaryFolder(): Disposable & { path: string } {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-type SpawnOptions = { args?: string[]; folder?: string; inTerminal?: boolean };
+const root = join(import.meta.dirname, '../..');
+
+type SpawnOptions = { args?: string[]; folder?: string; fromSource?: boolean; inTerminal?: boolean };
 
 export type SpawnedService = AsyncDisposable & {
   child: ChildProcess;

@@ -100,7 +100,8 @@ export const END_OF_NEW = `now() + "totalSeconds" * interval '1 second'`;
 /**
  * Postpones what is due to a webhook before its circuit breaker tries it again at `openUntil`: the first
  * delivery until then, the others until after it. What is older than `totalSeconds` afterwards, the time of
- * the retry schedule, keeps its own time. Works in slices, so that no lock is held for long.
+ * the retry schedule, keeps its own time; all do if the receiver has answered by then, since nothing would make them due
+ * again. Works in slices, so that no lock is held for long.
  */
 export async function postponeDeliveries(
   database: Transactions,
@@ -111,7 +112,7 @@ export async function postponeDeliveries(
     const [row] = await tx.execute(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
-           and queued_at + $5 * interval '1 second' > $4 as movable
+           and queued_at + $5 * interval '1 second' > $4 and exists (select from webhooks where id = $2 and failing_since is not null) as movable
          from (${dueOf('$1')} union all ${dueOf(tenantOf('$1', 'true'))}) as due
          order by due_at, id limit $6
        ),
