@@ -1031,7 +1031,7 @@ function bodyReaders(): Reader[] {
 }
 
 /** Every tool of MCP. */
-export const tools = [...formTools, askPerson, ...sessionTools, ...submissionTools];
+const tools = [...formTools, askPerson, ...sessionTools, ...submissionTools];
 
 function toolReaders(): Reader[] {
   return tools.map(({ name, config, call }) => {
@@ -1190,7 +1190,7 @@ export type Reader = {
   door: Door;
 };
 
-export type Hostile = { name: string; make: (size: number) => unknown };
+type Hostile = { name: string; make: (size: number) => unknown };
 
 type Door = (made: unknown) => Call;
 

@@ -49,7 +49,7 @@ export async function timeOf(input: Input): Promise<Timed> {
 }
 
 /** Processor time of this process while work is done. */
-export async function processorMs(work: () => unknown): Promise<number> {
+async function processorMs(work: () => unknown): Promise<number> {
   const begun = process.cpuUsage();
   try {
     await work();

@@ -449,19 +449,15 @@ function otherThan(field: DescField, held: unknown): unknown {
 function newValueOf({ message, scalar, enum: choices }: DescField): unknown {
   if (message !== undefined) return create(message);
   if (choices !== undefined) return choices.values.at(-1)?.number;
-  switch (scalar) {
-    case ScalarType.STRING:
-      return 'x';
-    case ScalarType.BOOL:
-      return true;
-    case ScalarType.BYTES:
-      return Buffer.from('x');
-    case ScalarType.INT64:
-      return 1n;
-    default:
-      return 1;
-  }
+  return scalar === undefined ? undefined : (newScalars.get(scalar) ?? 1);
 }
+
+const newScalars = new Map<ScalarType, unknown>([
+  [ScalarType.STRING, 'x'],
+  [ScalarType.BOOL, true],
+  [ScalarType.BYTES, Buffer.from('x')],
+  [ScalarType.INT64, 1n],
+]);
 
 /** Makes each call of `method` twice with the same key, and notes both answers and what the second has changed. */
 function repeatCalls(
