@@ -88,13 +88,14 @@ describe.each(engines)('on %s', (engine) => {
       const byRpc: object[] = [];
       for (const { reason, code, caller, rest, rpc } of failures) {
         const { json, headers } = await rest();
-        const { message, details, submission_id: submissionId = '', retryable, next_call } = json.error;
+        const { message, details, retryable, next_call } = json.error;
         byRest.push({
           code,
           reason,
           // Each interface names the places by its own names, also in the message.
           message: details.length === 0 ? message : '',
-          submissionId,
+          submissionId: json.error.submission_id ?? '',
+          sessionId: json.error.session_id ?? '',
           retryable,
           retryAfter: json.error.retry_after,
           nextCall: next_call.toUpperCase(),

@@ -409,7 +409,7 @@ describe.each(engines)('respondents on %s', (engine) => {
     const byAddress = await service.get(`/f/${sessionId}`, { key: null });
     const byRest = await service.get(`/v1/sessions/${sessionId}`, { key: null });
 
-    expect([byAddress.text.includes('Kept'), byRest.status]).toEqual([false, 401]);
+    expect([byAddress.text.includes('Kept'), byRest.status]).toEqual([false, 404]);
   });
 
   it('erases who answered, and who is to answer', async () => {

@@ -182,9 +182,9 @@ describe.each(engines)('what webhooks ask for, on %s', (engine) => {
       ...['Infinity', '-Infinity', '1e999', 'NaN'].map(
         (value): [string, object, { answers: object; source?: string }[], { answers: object }[]] => [
           `the text ${value}`,
-          { field_id: 'topic', value },
-          [{ answers: { topic: value } }],
-          [{ answers: { topic: 'sales' } }],
+          { field_id: 'text', value },
+          [{ answers: { text: value } }],
+          [{ answers: { text: 'sales' } }],
         ],
       ),
       [

@@ -28,9 +28,15 @@ const withFile = (filename: string): Give => {
   };
 };
 
+/** A session with its idempotency key as the version before stored it. */
 const inSession = (idempotencyKey: string): Give => {
-  return ({ sessions, owner }, formId) =>
-    sessions.createSession({ subject: { case: 'formId', value: formId }, idempotencyKey }, owner);
+  return async ({ sessions, owner, database }, formId) => {
+    const { session } = await sessions.createSession({ subject: { case: 'formId', value: formId } }, owner);
+    await database.execute('update sessions set idempotency_key = $1 where id = $2', [
+      idempotencyKey,
+      session?.id,
+    ]);
+  };
 };
 
 /** Where a value can be, what is looked for, and a neighbour that differs from it. */
@@ -79,7 +85,12 @@ const placesOfValues: [string, string, Give, Give][] = [
     answered({ text: 'x' }, { idempotencyKey: 'ada@example.com' }),
     answered({ text: 'x' }, { idempotencyKey: 'bob' }),
   ],
-  ['the idempotency key of a session', 'ada', inSession('ada'), inSession('bob')],
+  [
+    'the idempotency key of a session, as the version before stored it',
+    'ada',
+    inSession('ada'),
+    inSession('bob'),
+  ],
   ['the name of a file', 'Ada Lovelace.txt', withFile('ada lovelace.txt'), withFile('cv.txt')],
   [
     'the name of a file without its ending',

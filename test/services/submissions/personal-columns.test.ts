@@ -50,7 +50,7 @@ const others = [
   'events.form_id events.id events.project_id events.session_id events.submission_id events.traceparent events.type',
   'mail_allowances.day mail_allowances.delivery_ids mail_allowances.kind',
   'sessions.callback_secret sessions.form_id sessions.id sessions.project_id sessions.provenance',
-  'sessions.request_fingerprint sessions.submission_id sessions.version_id',
+  'sessions.request_fingerprint sessions.request_key sessions.submission_id sessions.version_id',
   'submissions.form_id submissions.id submissions.project_id submissions.provenance submissions.request_fingerprint',
   'submissions.session_id submissions.status submissions.version_id',
   'uploads.content_type uploads.field_id uploads.form_id uploads.id uploads.project_id uploads.sha256',
@@ -182,6 +182,8 @@ describe.each(engines)('columns that hold personal data, on %s,', (engine) => {
       return json.session.id;
     };
     const open = await make(0);
+    // As the version before stored it.
+    await service.database.execute('update sessions set idempotency_key = $1 where id = $2', [email, open]);
     await service.patch(`/v1/sessions/${open}`, { answers: { email } });
     await service.post(`/v1/sessions/${await make(1)}/decline`, { reason: email });
     await service.post(`/v1/sessions/${await make(2)}/cancel`);
