@@ -12,11 +12,11 @@ export function nearestName(name: string, known: Iterable<string>): string | und
   let fewest = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
     const letters = lettersOf(candidate);
-    const most = letters.length >= LONG_NAME ? 2 : 1;
+    const most = Math.min(letters.length >= LONG_NAME ? 2 : 1, fewest - 1);
     // Names come from callers and can be as long as a request body.
     if (Math.abs(letters.length - given.length) > most) continue;
     const edits = countEdits(given, letters, most);
-    if (edits <= most && edits < letters.length / 2 && edits < fewest) {
+    if (edits <= most && edits < letters.length / 2) {
       nearest = candidate;
       fewest = edits;
     }
@@ -32,39 +32,30 @@ function lettersOf(name: string): string {
 }
 
 /**
- * Damerau–Levenshtein distance (optimal string alignment), or more than `most` if it is more: row by row, and of each
- * only the columns that so many edits can reach, with one beyond. A request can make us compare thousands of names.
+ * Damerau–Levenshtein distance (optimal string alignment) of what is behind `at` in one and `behind` in another, or more
+ * than `most` if it is more. The way branches at each edit, of which there are two at most: a request can make us compare
+ * thousands of names.
  */
-function countEdits(one: string, other: string, most: number): number {
-  let [beforeLast, last, current] = rows;
-  for (let row = 0; row <= one.length; row++) {
-    let fewest = FAR;
-    const end = Math.min(other.length, row + most + 1);
-    for (let column = Math.max(0, row - most - 1); column <= end; column++) {
-      const same = one[row - 1] === other[column - 1];
-      const swapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
-      let edits = Math.min(
-        at(last, column) + 1,
-        at(current, column - 1) + 1,
-        at(last, column - 1) + (same ? 0 : 1),
-      );
-      if (swapped) edits = Math.min(edits, at(beforeLast, column - 2) + 1);
-      if (row === 0 || column === 0) edits = row + column;
-      if (Math.abs(row - column) > most) edits = FAR;
-      current[column] = edits;
-      fewest = Math.min(fewest, edits);
-    }
-    if (fewest > most) return FAR;
-    [beforeLast, last, current] = [last, current, beforeLast];
+function countEdits(one: string, other: string, most: number, at = 0, behind = 0): number {
+  let [i, j] = [at, behind];
+  while (i < one.length && one.charCodeAt(i) === other.charCodeAt(j)) {
+    i += 1;
+    j += 1;
   }
-  return at(last, other.length);
+  const left = Math.max(one.length - i, other.length - j);
+  if (left === 0) return 0;
+  if (most === 0) return FAR;
+  const isSwapped = one[i] === other[j + 1] && one[i + 1] === other[j] && i + 1 < one.length;
+  return (
+    1 +
+    Math.min(
+      countEdits(one, other, most - 1, i + 1, j + 1),
+      countEdits(one, other, most - 1, i + 1, j),
+      countEdits(one, other, most - 1, i, j + 1),
+      isSwapped ? countEdits(one, other, most - 1, i + 2, j + 2) : FAR,
+    )
+  );
 }
-
-function at(row: readonly number[], column: number): number {
-  return row[column] ?? FAR;
-}
-
-const rows: [number[], number[], number[]] = [[], [], []];
 
 /** More edits than anybody asks about. */
 const FAR = 1_000;
