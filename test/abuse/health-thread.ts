@@ -1,15 +1,12 @@
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { waitedForProcessor } from './processor-wait.ts';
+import { doReferenceWork, REFERENCE_MS, waitedForProcessor } from './processor-wait.ts';
 
 /** Between two probes; bounds how short a block can be missed. */
 const PAUSE_MS = 5;
 /** What an attack has begun is looked at for so long after it. */
 const AFTERMATH_MS = 1_000;
-
-/** What `measureWork` takes on the machine for which the bounds are written, while both its cores are busy. */
-const WORK_MS = 1;
 
 /**
  * A thread that asks `/health` of the service at `workerData.url`, one call after the other. Says 'ready'
@@ -17,12 +14,9 @@ const WORK_MS = 1;
  * A call that fails counts as endless.
  *
  * Not counted is how long this thread, or the event loop of the process `workerData.pid`, waited for a processor.
- * Where the same work takes longer than `WORK_MS`, the times are given as they would be without.
+ * Where the same work takes longer than `REFERENCE_MS`, the times are given as they would be without.
  */
 const agent = new Agent({ keepAlive: true });
-const text = JSON.stringify(
-  Array.from({ length: 2_000 }, (_, n) => ({ id: `field_${n}`, label: `${n}`, n })),
-);
 const works: number[] = [];
 let endsAt = Number.POSITIVE_INFINITY;
 let slowest = 0;
@@ -36,7 +30,7 @@ while (performance.now() < endsAt) {
   await sleep(PAUSE_MS);
 }
 works.sort((a, b) => a - b);
-const slowness = Math.max(1, (works[works.length >> 1] ?? 0) / WORK_MS);
+const slowness = Math.max(1, (works[works.length >> 1] ?? 0) / REFERENCE_MS);
 parentPort?.postMessage({ slowestHealthMs: slowest / slowness, slowness });
 agent.destroy();
 
@@ -44,7 +38,7 @@ agent.destroy();
 function measureWork(): void {
   const begun = performance.now();
   const waitedBefore = waitedForProcessor();
-  JSON.parse(text);
+  doReferenceWork();
   works.push(performance.now() - begun - (waitedForProcessor() - waitedBefore));
 }
 

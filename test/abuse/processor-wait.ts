@@ -11,3 +11,15 @@ export function waitedForProcessor(pid?: number): number {
   const waited = threads.map((file) => Number(readFileSync(file, 'utf8').split(' ')[1]));
   return waited.reduce((sum, nanoseconds) => sum + nanoseconds) / 1e6;
 }
+
+/** What `doReferenceWork` takes on the machine for which the bounds are written, while both its cores are busy. */
+export const REFERENCE_MS = 1;
+
+const text = JSON.stringify(
+  Array.from({ length: 2_000 }, (_, n) => ({ id: `field_${n}`, label: `${n}`, n })),
+);
+
+/** The same work each time, by which the speed of the processors is known. */
+export function doReferenceWork(): void {
+  JSON.parse(text);
+}
