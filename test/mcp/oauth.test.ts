@@ -97,6 +97,22 @@ describe.each(engines)('access tokens at /mcp on %s', (engine) => {
     expect(tools).not.toContain('list_forms');
   });
 
+  it('ask once under a key for each subject: another one that repeats the call gets its own session', async () => {
+    const scope = 'sessions:write sessions:read';
+    await using one = await startAgent(service, { key: await token({ scope }) });
+    await using other = await startAgent(service, { key: await token({ scope, sub: 'another' }) });
+    const question = { questions: [{ id: 'ok', label: 'May we?' }], idempotency_key: 'deploy 4.2' };
+
+    const first = await one.use('ask_person', question);
+    const again = await one.use('ask_person', question);
+    const others = await other.use('ask_person', question);
+
+    expect(first.facts.session_id).toMatch(/^sess_/);
+    expect(again.facts.session_id).toBe(first.facts.session_id);
+    expect(others.facts.session_id).toMatch(/^sess_/);
+    expect(others.facts.session_id).not.toBe(first.facts.session_id);
+  });
+
   it('are told apart: another subject may not go on with what the first began', async () => {
     const form = await service.givenPublishedForm({ fields: [{ id: 'a', type: 'text' }] });
     const scope = 'sessions:write sessions:read';

@@ -77,8 +77,8 @@ export async function createSession(
 }
 
 /**
- * A key counts for its caller, and of sessions of a form for that form. What asks questions of its own is the same
- * request as another only if it asks the same.
+ * A key counts for its caller: with a form for that form, with questions of the caller's own for all of them, so that a
+ * reworded question does not ask the person again.
  */
 function idempotencyOf(context: ServiceContext, request: CreateSessionRequest, call: HandlerContext) {
   const { subject } = request;
