@@ -4,6 +4,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** A file to write a report in JSON to. */
 const report = process.env.TEST_REPORT;
 
+/** Files and tests run in the order of this number, so that what depends on an order shows: `TEST_SEED=3 npm test`. */
+const seed = process.env.TEST_SEED;
+
 /** What takes minutes has a folder and a script of its own, `npm run test:abuse` and so on, beside `npm test`. */
 const slow = ['abuse', 'citus', 'clients', 'failover', 'fuzz', 'kills'];
 
@@ -27,7 +30,10 @@ export default defineConfig(({ mode }) => ({
     pool: 'forks',
     // The files that run in one process share what is slow to start: sources, databases, the browser.
     isolate: false,
-    sequence: { sequencer: LongestFirst },
+    sequence:
+      seed === undefined
+        ? { sequencer: LongestFirst }
+        : { shuffle: { files: true, tests: true }, seed: Number(seed) },
     // One more than two cores can run: some tests wait for clocks and for other processes.
     // Those that bound time and memory, or crash what others wait for, have the machine to themselves.
     maxWorkers: ['abuse', 'failover'].includes(mode) ? 1 : 3,

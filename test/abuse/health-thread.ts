@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { doReferenceWork, REFERENCE_MS, waitedForProcessor } from './processor-wait.ts';
+import { REFERENCE_MS, timeReferenceWork, waitedForProcessor } from './processor-wait.ts';
 
 /** Between two probes; bounds how short a block can be missed. */
 const PAUSE_MS = 5;
@@ -26,21 +26,13 @@ parentPort?.once('message', () => (endsAt = performance.now() + AFTERMATH_MS));
 parentPort?.postMessage('ready');
 while (performance.now() < endsAt) {
   slowest = Math.max(slowest, await probe());
-  measureWork();
+  works.push(timeReferenceWork());
   await sleep(PAUSE_MS);
 }
 works.sort((a, b) => a - b);
 const slowness = Math.max(1, (works[works.length >> 1] ?? 0) / REFERENCE_MS);
 parentPort?.postMessage({ slowestHealthMs: slowest / slowness, slowness });
 agent.destroy();
-
-/** Times the same work each time, by which the speed of the processors is known while the attack goes on. */
-function measureWork(): void {
-  const begun = performance.now();
-  const waitedBefore = waitedForProcessor();
-  doReferenceWork();
-  works.push(performance.now() - begun - (waitedForProcessor() - waitedBefore));
-}
 
 async function probe(): Promise<number> {
   const begun = performance.now();

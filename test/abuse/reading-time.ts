@@ -1,4 +1,4 @@
-import { doReferenceWork, REFERENCE_MS } from './processor-wait.ts';
+import { REFERENCE_MS, timeReferenceWork } from './processor-wait.ts';
 
 /** How much a reader gets: as much as a form made without a key may hold. */
 export const FULL = 64 * 1024;
@@ -60,8 +60,7 @@ export async function timeOf(input: Input): Promise<Timed> {
 export let slowness = 1;
 
 export async function measureSlowness(): Promise<void> {
-  let best = Number.POSITIVE_INFINITY;
-  for (let n = 0; n < TRIES; n += 1) best = Math.min(best, await processorMs(doReferenceWork));
+  const best = Math.min(...Array.from({ length: TRIES }, timeReferenceWork));
   slowness = Math.max(1, best / REFERENCE_MS);
 }
 
