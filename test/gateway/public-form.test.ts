@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
-import { anyone, deniedAs, refusedAs } from '../rows/given.ts';
 import { engines } from '../support/database.ts';
+import { anyone, deniedAs, refusedAs } from '../support/replies.ts';
 import { startService, type TestService } from '../support/server.ts';
 
 const definition = {

@@ -6,9 +6,9 @@ import { engines } from '../support/database.ts';
 import { openEventSource } from '../support/event-source.ts';
 import { failureOf } from '../support/failures.ts';
 import { forged as forgedFrom } from '../support/forged.ts';
+import { deniedAs } from '../support/replies.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { deniedAs } from './given.ts';
 
 describe.each(engines)('a stream token on %s', (engine) => {
   let service: TestService;

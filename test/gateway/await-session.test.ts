@@ -2,9 +2,9 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { engines } from '../support/database.ts';
+import { anyone, deniedAs } from '../support/replies.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { anyone, deniedAs } from './given.ts';
 
 const answers = { email: 'ann@example.com' };
 

@@ -6,9 +6,9 @@ import { type SubmissionStatus, SubmissionsService } from '../../gen/headlessfor
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { engines } from '../support/database.ts';
 import { type EventSource, openEventSource, type ServerSentEvent } from '../support/event-source.ts';
+import { deniedAs } from '../support/replies.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { deniedAs } from './given.ts';
 
 describe.each(engines)('watching submissions on %s', (engine) => {
   let service: TestService;

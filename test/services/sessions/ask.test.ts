@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { SessionOutcome, SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { removeIdleQuestions } from '../../src/store/forms/questions.ts';
-import { startAgent } from '../mcp/agent.ts';
-import { engines } from '../support/database.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { startService, type TestService } from '../support/server.ts';
-import { until } from '../support/until.ts';
-import { anyone, deniedAs, id, refusedAs } from './given.ts';
+import { SessionOutcome, SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { removeIdleQuestions } from '../../../src/store/forms/questions.ts';
+import { startAgent } from '../../mcp/agent.ts';
+import { engines } from '../../support/database.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { anyone, deniedAs, id, refusedAs } from '../../support/replies.ts';
+import { startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 const question = { fields: [{ label: 'Which date suits?', type: 'date', required: true }] };
 const answers = { which_date_suits: '2026-12-01' };

@@ -1,10 +1,10 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { routes } from '../../src/gateway/router.ts';
-import { engines } from '../support/database.ts';
-import { type Received, startReceiver } from '../support/receiver.ts';
-import { type PublishedForm, startService, type TestService } from '../support/server.ts';
-import { refusedAs } from './given.ts';
+import { routes } from '../../../src/gateway/router.ts';
+import { engines } from '../../support/database.ts';
+import { type Received, startReceiver } from '../../support/receiver.ts';
+import { refusedAs } from '../../support/replies.ts';
+import { type PublishedForm, startService, type TestService } from '../../support/server.ts';
 
 const events = ['submission.created'];
 

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HostedGoal, HostedService, HostedState } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
-import { CODE_TRIES, CODES_A_SESSION } from '../../src/domain/sessions/respondent.ts';
-import { stopMail } from '../../src/store/mail/mail-recipients.ts';
-import { startAgent } from '../mcp/agent.ts';
-import { engines } from '../support/database.ts';
-import { startMailServer } from '../support/mail-server.ts';
-import { startService, type TestService } from '../support/server.ts';
-import { until } from '../support/until.ts';
-import { awaitWholeDay } from '../support/utc-day.ts';
-import { anyone, deniedAs, refusedAs } from './given.ts';
+import { HostedGoal, HostedService, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { CODE_TRIES, CODES_A_SESSION } from '../../../src/domain/sessions/respondent.ts';
+import { stopMail } from '../../../src/store/mail/mail-recipients.ts';
+import { startAgent } from '../../mcp/agent.ts';
+import { engines } from '../../support/database.ts';
+import { startMailServer } from '../../support/mail-server.ts';
+import { anyone, deniedAs, refusedAs } from '../../support/replies.ts';
+import { startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { awaitWholeDay } from '../../support/utc-day.ts';
 
 const definition = {
   fields: [
