@@ -1,12 +1,12 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
 import { awaitWholeDay } from '../../support/utc-day.ts';
 import { type OwnersServices, startOwnersServices } from './given.ts';
 
-describe.each(engines)('the texts of an owned form on %s', (engine) => {
+describe.each(oneEngine('postgres'))('the texts of an owned form on %s', (engine) => {
   let rpc: OwnersServices;
 
   beforeAll(async () => {
