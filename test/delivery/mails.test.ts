@@ -13,7 +13,7 @@ import {
   stopMail,
 } from '../../src/store/mail/mail-recipients.ts';
 import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
+import { oneEngine, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,
   givenEvent,
@@ -30,7 +30,7 @@ import { awaitWholeDay } from '../support/utc-day.ts';
 
 const withReplyTo = { ...plainDefinition, delivery: { type: 'email', replyTo: 'email' } as const };
 
-describe.each(engines)('mails on %s', (engine) => {
+describe.each(oneEngine('pglite'))('mails on %s', (engine) => {
   beforeEach(awaitWholeDay);
 
   it('sends the owner the answers in words, in the order of the form, with the address to reply to', async () => {

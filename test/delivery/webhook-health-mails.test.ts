@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { MAIL_STOPPED } from '../../src/domain/delivery/mails.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
+import { oneEngine, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
   givenForm,
@@ -18,7 +18,7 @@ import { until } from '../support/until.ts';
 const five = [{}, {}, {}, {}, {}];
 const operatorEmail = 'operator@example.com';
 
-describe.each(engines)('mails about a webhook that fails, on %s', (engine) => {
+describe.each(oneEngine('postgres'))('mails about a webhook that fails, on %s', (engine) => {
   it('go to the operator and to confirmed owners when it begins, and when it works again, once each', async () => {
     await using database = await openTestDatabase(engine);
     let works = false;

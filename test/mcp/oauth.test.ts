@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scopes } from '../../src/domain/scopes.ts';
-import { engines } from '../support/database.ts';
+import { oneEngine } from '../support/database.ts';
 import { type Issuer, startIssuer } from '../support/issuer.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { startAgent } from './agent.ts';
@@ -15,7 +15,7 @@ const callOf = (name: string, args: object = {}) => ({
   params: { name, arguments: args },
 });
 
-describe.each(engines)('access tokens at /mcp on %s', (engine) => {
+describe.each(oneEngine('postgres'))('access tokens at /mcp on %s', (engine) => {
   let issuer: Issuer;
   let service: TestService;
   let audience: string;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../support/database.ts';
+import { oneEngine } from '../support/database.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { startAgent } from './agent.ts';
@@ -19,7 +19,7 @@ const simple = { ...definition, fields: [{ id: 'email', type: 'email', required:
 /** The revision of 2026, and the one before. */
 const eras = ['auto', 'legacy'] as const;
 
-describe.each(engines)('the MCP server on %s', (engine) => {
+describe.each(oneEngine('pglite'))('the MCP server on %s', (engine) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService({ engine });

@@ -25,7 +25,7 @@ import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { policies } from '../../src/domain/methods.ts';
 import { respondentCode } from '../../src/domain/sessions/respondent.ts';
 import { ADDRESS, auditedCalls, type Given, givenThings } from '../support/audited-calls.ts';
-import { engines } from '../support/database.ts';
+import { engines, shareOf } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
@@ -131,7 +131,7 @@ describe.each(engines)('a call that is repeated with its key, on %s,', (engine) 
   });
   afterAll(() => rpc[Symbol.asyncDispose]());
 
-  it.each(changing.map((method) => [nameOf(method), method] as const))(
+  it.each(shareOf(changing, engine).map((method) => [nameOf(method), method] as const))(
     'has the effect of one: %s',
     async (name, method) => {
       const given = await givenThings(rpc);
@@ -155,7 +155,7 @@ describe.each(engines)('a call that is repeated with its key, on %s,', (engine) 
     },
   );
 
-  it.each(changing.filter(takesKey).map((method) => [nameOf(method), method] as const))(
+  it.each(shareOf(changing.filter(takesKey), engine).map((method) => [nameOf(method), method] as const))(
     'is another one with any field changed, and of another caller: %s',
     async (name, method) => {
       const given = await givenThings(rpc);

@@ -3,11 +3,22 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, openAsBlob } from 'node:fs';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { entities } from '../../src/store/database/engine.ts';
+import { isMatrixFull } from './covering.ts';
 import { inDatabase, runOn } from './postgres.ts';
 import { preparedPglite, preparedPostgres } from './prepared.ts';
 
 /** Both engines: tests that touch the database run on each, by `describe.each(engines)`. */
 export const engines = ['pglite', 'postgres'] as const;
+
+/** For tests in whose assertions the database has no part: one engine, or each if the matrix is to be full. */
+export function oneEngine(engine: EngineName): readonly EngineName[] {
+  return isMatrixFull ? engines : [engine];
+}
+
+/** The items that are tried on an engine: every other one, or each if the matrix is to be full. */
+export function shareOf<T>(items: readonly T[], engine: EngineName): T[] {
+  return items.filter((_, index) => isMatrixFull || engines[index % engines.length] === engine);
+}
 
 export type EngineName = (typeof engines)[number];
 

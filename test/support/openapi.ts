@@ -64,9 +64,7 @@ export function checkEvent(body: string): void {
 function operationOf(method: string, path: string): Operation | undefined {
   const wanted = path.split('?', 1).join();
   const verb = method === 'HEAD' ? 'get' : method.toLowerCase();
-  const matching = Object.keys(document.paths).filter((template) => patternOf(template).test(wanted));
-  // Literal paths come before those with a parameter.
-  const [first] = matching.toSorted((a, b) => a.split('{').length - b.split('{').length);
+  const first = templates.find((template) => template.pattern.test(wanted))?.path;
   return first === undefined ? undefined : (document.paths[first]?.[verb] as Operation | undefined);
 }
 
@@ -86,25 +84,30 @@ function check(place: string, schema: object, text: string): void {
 function validatorOf(schema: object): ValidateFunction {
   let validate = validators.get(schema);
   if (validate === undefined) {
-    validate = ajv.compile({ ...strict(schema), components: strict(document.components) } as object);
+    validate = ajv.compile(strict(schema));
     validators.set(schema, validate);
   }
   return validate;
 }
 
-/** The same schema, refusing properties that it does not name. */
+/** The same schema, refusing properties that it does not name, as part of the document that ajv knows. */
 function strict(schema: unknown): object {
   if (Array.isArray(schema)) return schema.map((item) => (typeof item === 'object' ? strict(item) : item));
   const copy = Object.fromEntries(
     Object.entries(schema as object).map(([key, value]) => [
       key,
-      typeof value === 'object' && value !== null ? strict(value) : value,
+      key === '$ref' ? `api${value}` : typeof value === 'object' && value !== null ? strict(value) : value,
     ]),
   );
   return typeof copy.properties === 'object' && copy.type === 'object' && !('additionalProperties' in copy)
     ? { ...copy, additionalProperties: false }
     : copy;
 }
+
+/** The paths of the description, literal ones before those with a parameter. */
+const templates = Object.keys(document.paths)
+  .toSorted((a, b) => a.split('{').length - b.split('{').length)
+  .map((path) => ({ path, pattern: patternOf(path) }));
 
 const isFile = (content: Content) => Object.values(content).every(({ schema }) => schema === undefined);
 
@@ -113,6 +116,7 @@ const errorSchema = { $ref: '#/components/schemas/Error' };
 const validators = new Map<object, ValidateFunction>();
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
+ajv.addSchema({ $id: 'api', components: strict(document.components) });
 
 type Content = Record<string, { schema?: object }>;
 type Described = { content?: Content; headers?: Record<string, { $ref: string }> };

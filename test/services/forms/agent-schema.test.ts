@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { startService, type TestService } from '../../support/server.ts';
 
 /** The parts of a JSON body that a model reads as one word or more: names, numbers and marks between them. */
@@ -145,7 +145,7 @@ const returns = {
   },
 };
 
-describe.each(engines)('the agent schema on %s', (engine) => {
+describe.each(oneEngine('pglite'))('the agent schema on %s', (engine) => {
   let service: TestService;
   let formId: string;
 

@@ -8,7 +8,7 @@ import { FailureSchema } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { type DefinitionInit, definitionMessage } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -16,7 +16,7 @@ import { startServices, type TestServices } from '../../support/services.ts';
 const note = { id: 'note', type: FormFieldType.TEXT };
 const email = { id: 'email', type: FormFieldType.EMAIL, required: true };
 
-describe.each(engines)('what a new version breaks, on %s', (engine) => {
+describe.each(oneEngine('pglite'))('what a new version breaks, on %s', (engine) => {
   let services: TestServices;
 
   beforeAll(async () => {

@@ -6,7 +6,7 @@ import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expireSessions } from '../../../src/delivery/sweeps/sweeps.ts';
 import { sumKeylessBytes } from '../../../src/store/keyless-storage.ts';
 import { removeVisitorsSessions } from '../../../src/store/sessions/session-removal.ts';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -36,7 +36,7 @@ async function stored({ database }: TestServices) {
   };
 }
 
-describe.each(engines)('GetHosted of a form on %s', (engine) => {
+describe.each(oneEngine('postgres'))('GetHosted of a form on %s', (engine) => {
   it('fills in what its address may, leaves the rest out, and stores nothing', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
@@ -91,7 +91,7 @@ describe.each(engines)('GetHosted of a form on %s', (engine) => {
   });
 });
 
-describe.each(engines)('PostHosted to start over on %s', (engine) => {
+describe.each(oneEngine('postgres'))('PostHosted to start over on %s', (engine) => {
   it('deletes what a visitor has begun and what it counts for, once or twice, and no other session', async () => {
     await using services = await startServices(engine);
     const { hosted, sessions, owner } = services;
@@ -132,7 +132,7 @@ describe.each(engines)('PostHosted to start over on %s', (engine) => {
   });
 });
 
-describe.each(engines)('PostHosted of a form on %s', (engine) => {
+describe.each(oneEngine('postgres'))('PostHosted of a form on %s', (engine) => {
   it('makes one submission of one page, with what the address filled in', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
@@ -200,7 +200,7 @@ describe.each(engines)('PostHosted of a form on %s', (engine) => {
   });
 });
 
-describe.each(engines)('A session of a visitor on %s', (engine) => {
+describe.each(oneEngine('postgres'))('A session of a visitor on %s', (engine) => {
   it('is one for each page, keeps answers, and is submitted with the page’s token', async () => {
     await using services = await startServices(engine);
     const settings = { allowPartial: true, spam: { minSeconds: 1 } };
@@ -305,7 +305,7 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
   });
 });
 
-describe.each(engines)('Visitors on %s', (engine) => {
+describe.each(oneEngine('postgres'))('Visitors on %s', (engine) => {
   it('open so many sessions an hour from one network, save so many bytes, and submit so often', async () => {
     const keylessBytes = { hourly: 250 * 1024 };
     await using services = await startServices(engine, { settings: { rateLimit: true }, keylessBytes });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Reason, ViolationCode } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -34,7 +34,7 @@ async function givenSession(services: TestServices, prefill: JsonObject, setting
 /** What a call is refused for, once it is: path and code of each answer. */
 const refused = async (call: Promise<unknown>) => (await expectFailure(call, Reason.INVALID)).violations;
 
-describe.each(engines)('answeredBy on %s', (engine) => {
+describe.each(oneEngine('pglite'))('answeredBy on %s', (engine) => {
   it('lets neither an API call nor an HTML form answer for a person', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);

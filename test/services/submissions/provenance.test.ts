@@ -6,7 +6,7 @@ import {
   ExportFormat,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { sentBody } from '../../../src/domain/events/bodies.ts';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
@@ -42,7 +42,7 @@ async function announced({ database }: TestServices, submissionId: string) {
   return data.provenance;
 }
 
-describe.each(engines)('the provenance of answers on %s', (engine) => {
+describe.each(oneEngine('postgres'))('the provenance of answers on %s', (engine) => {
   it('is that of the call, of its key, and of the defaults that filled in', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);

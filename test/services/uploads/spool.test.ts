@@ -6,7 +6,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
-import { engines } from '../../support/database.ts';
+import { oneEngine } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { contentOf } from '../../support/files.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -15,7 +15,7 @@ const fields = [{ id: 'cv', type: 'file', maxBytes: 100_000 }];
 const ofForm = (formId: string) => ({ case: 'formId' as const, value: formId });
 const part = new Uint8Array(60_000).fill(65);
 
-describe.each(engines)('A file that comes in parts on %s', (engine) => {
+describe.each(oneEngine('pglite'))('A file that comes in parts on %s', (engine) => {
   it('is kept whole, and its name and field may come last', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);

@@ -18,6 +18,18 @@ export const keysWithOneScope = scopes.map((scope) => keyWith([scope]));
 
 export const keysWithTwoScopes = pairsOf(scopes.filter((scope) => scope !== '*')).map(keyWith);
 
+/**
+ * Keys of which each two scopes are together in one, that give no more rights than these two: as few as find what
+ * `keysWithTwoScopes` do. More scopes never allow less, so those that give no right over answers are in one key.
+ */
+const giving = [...new Set(Object.values(scopesOf).flat())];
+const others = scopes.filter((scope) => scope !== '*' && !giving.includes(scope));
+export const keysWithSomeScopes = [
+  keyWith(others),
+  ...giving.map((scope) => keyWith([scope, ...others])),
+  ...pairsOf(giving).map(keyWith),
+];
+
 /** As `keysWithOneScope`, with all other scopes. */
 export const keysWithAllButOne = scopes.filter((scope) => scope !== '*').map(keyWithAllBut);
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../support/database.ts';
-import { contactForm, startService, type TestService } from '../support/server.ts';
-import { until } from '../support/until.ts';
-import { anIsoTime, deniedAs, id, refusedAs } from './given.ts';
+import { oneEngine } from '../../support/database.ts';
+import { anIsoTime, deniedAs, id, refusedAs } from '../../support/replies.ts';
+import { contactForm, startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
-describe.each(engines)('the routes beside the interface on %s', (engine) => {
+describe.each(oneEngine('pglite'))('the routes beside the interface on %s', (engine) => {
   let service: TestService;
 
   beforeAll(async () => {

@@ -1,17 +1,17 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { engines } from '../support/database.ts';
+import { oneEngine } from '../support/database.ts';
+import { anyone, deniedAs } from '../support/replies.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { anyone, deniedAs } from './given.ts';
 
 const answers = { email: 'ann@example.com' };
 
 /** Nothing but its end makes a wait of sixty seconds as short. */
 const LONG_BEFORE_MS = 20_000;
 
-describe.each(engines)('waiting for a session on %s', (engine) => {
+describe.each(oneEngine('postgres'))('waiting for a session on %s', (engine) => {
   let service: TestService;
   let formId: string;
 

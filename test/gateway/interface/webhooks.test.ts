@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../support/database.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { type PublishedForm, startService, type TestService } from '../support/server.ts';
-import { until } from '../support/until.ts';
-import { anIsoTime, deniedAs, id, refusedAs } from './given.ts';
+import { oneEngine } from '../../support/database.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { anIsoTime, deniedAs, id, refusedAs } from '../../support/replies.ts';
+import { type PublishedForm, startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
-describe.each(engines)('the rows of webhooks on %s', (engine) => {
+describe.each(oneEngine('postgres'))('the rows of webhooks on %s', (engine) => {
   let service: TestService;
   let strict: TestService;
   let receiver: Awaited<ReturnType<typeof startReceiver>>;

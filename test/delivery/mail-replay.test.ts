@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { stopMail } from '../../src/store/mail/mail-recipients.ts';
-import { engines } from '../support/database.ts';
+import { oneEngine } from '../support/database.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { givenOwnerSession } from '../support/owner.ts';
 import { program } from '../support/programs.ts';
@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 const OWNER = 'owner@example.com';
 const WRITTEN = 'Ada.Lovelace@example.com';
 
-describe.each(engines)('mails that failed, on %s', (engine) => {
+describe.each(oneEngine('postgres'))('mails that failed, on %s', (engine) => {
   it('are sent again one by one, and no other mail is', async () => {
     await using outage = await givenFailedMails(1);
     const { service, mailServer, failed } = outage;

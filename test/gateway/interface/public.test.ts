@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../support/database.ts';
-import { contactForm, type PublishedForm, startService, type TestService } from '../support/server.ts';
-import { anIsoTime, anyone, deniedAs, id, refusedAs } from './given.ts';
+import { oneEngine } from '../../support/database.ts';
+import { anIsoTime, anyone, deniedAs, id, refusedAs } from '../../support/replies.ts';
+import { contactForm, type PublishedForm, startService, type TestService } from '../../support/server.ts';
 
-describe.each(engines)('the public rows of the interface on %s', (engine) => {
+describe.each(oneEngine('pglite'))('the public rows of the interface on %s', (engine) => {
   let service: TestService;
   let form: PublishedForm;
 

@@ -2,15 +2,15 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { STREAM_TOKEN_MS } from '../../src/domain/links.ts';
-import { engines } from '../support/database.ts';
+import { oneEngine } from '../support/database.ts';
 import { openEventSource } from '../support/event-source.ts';
 import { failureOf } from '../support/failures.ts';
 import { forged as forgedFrom } from '../support/forged.ts';
+import { deniedAs } from '../support/replies.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { deniedAs } from './given.ts';
 
-describe.each(engines)('a stream token on %s', (engine) => {
+describe.each(oneEngine('pglite'))('a stream token on %s', (engine) => {
   let service: TestService;
   let skewMs = 0;
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { engines } from '../support/database.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { contactForm, startService, type TestService } from '../support/server.ts';
-import { deniedAs, refusedAs } from './given.ts';
+import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { oneEngine } from '../../support/database.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { deniedAs, refusedAs } from '../../support/replies.ts';
+import { contactForm, startService, type TestService } from '../../support/server.ts';
 
-describe.each(engines)('the routes of sessions beside the interface on %s', (engine) => {
+describe.each(oneEngine('pglite'))('the routes of sessions beside the interface on %s', (engine) => {
   let service: TestService;
 
   beforeAll(async () => {

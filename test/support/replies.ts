@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { CallOptions, TestService } from '../support/server.ts';
+import type { CallOptions, TestService } from './server.ts';
 
 /** A caller without a key. */
 export const anyone: CallOptions = { key: null };
