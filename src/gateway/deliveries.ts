@@ -5,13 +5,12 @@ import {
   DeliverySchema,
   DeliveryStatus,
   MailKind,
-  type ReplayDeliveriesResponse,
   WebhooksService,
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { enumName, enumValue } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { fieldsOf, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
-import { listRoute, type Route, route, tagged } from './route.ts';
+import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
+import { listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
@@ -72,30 +71,18 @@ const delivery = shape(DeliverySchema, 'DeliveryLog', {
   delivered_at: timeReply.nullable(),
   response_status: z.int().nullable(),
   error: z.string().nullable(),
-  attempts: from(
-    ({ attempts }) => attempts.map(attempt.of),
-    z.array(attempt.schema).describe('The last 100, oldest first.'),
-  ),
-});
-
-const deliveryReply = z.object({ ok: z.literal(true), delivery: delivery.schema });
-const replayedReply = z.object({
-  ok: z.literal(true),
-  count: z.int(),
-  more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
-  next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
+  attempts: { ...attempt, schema: z.array(attempt.schema).describe('The last 100, oldest first.') },
 });
 
 const replayFailed = {
   body: replayBody,
   bodyOptional: true,
   status: 202,
-  reply: replayedReply,
-  answer: ({ count, more, nextCreatedAfter }: ReplayDeliveriesResponse) => ({
-    ok: true as const,
-    count,
-    more,
-    next_created_after: timeOrNull(nextCreatedAfter),
+  ...replyOf(rpcs.replayDeliveries.output, {
+    ok: z.literal(true),
+    count: z.int(),
+    more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
+    next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
   }),
 };
 
@@ -114,13 +101,12 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     input: ({ id }) => ({ deliveryId: id }),
     status: 202,
     errors: [409],
-    reply: deliveryReply,
-    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
+    ...replyOf(rpcs.replayDelivery.output, { ok: z.literal(true), delivery }),
   }),
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again',
-    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
+    input: ({ id, body: { status: _, ...range } }) => ({ webhookId: id, ...fieldsOf(range) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
@@ -128,8 +114,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     bodyOptional: true,
     input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
     status: 202,
-    reply: deliveryReply,
-    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
+    ...replyOf(rpcs.testWebhook.output, { ok: z.literal(true), delivery }),
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, including emails, newest first',
@@ -140,13 +125,6 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
+    input: ({ id, body: { status: _, ...range } }) => ({ formId: id, ...fieldsOf(range) }),
   }),
 ]);
-
-function rangeOf({
-  created_after: createdAfter,
-  created_before: createdBefore,
-}: z.output<typeof replayBody>) {
-  return { createdAfter, createdBefore };
-}
