@@ -2,7 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import Bowser from 'bowser';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { OwnerSessionSchema, type OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { widestNetworkOf } from '../../domain/addresses/ip-address.ts';
 import { failed } from '../../domain/errors/failure.ts';
@@ -26,6 +26,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail } from '../request-values.ts';
+import { rowToMessage } from '../row-to-message.ts';
 
 /**
  * Finds the owner behind a session's token.
@@ -109,14 +110,10 @@ export function sessionMethods(context: ServiceContext) {
       const { address, tokenHash: own } = ownerOf(call);
       const sessions = await listOwnerSessions(database, address);
       return {
-        sessions: sessions.map(({ tokenHash: id, browser, createdAt, usedAt, expiresAt }) => ({
-          id,
-          browser,
-          createTime: timestampFromDate(createdAt),
-          lastUseTime: timestampFromDate(usedAt ?? createdAt),
-          expireTime: timestampFromDate(expiresAt),
-          current: id === own,
-        })),
+        sessions: sessions.map(({ tokenHash: id, ...session }) => {
+          const lastUseTime = timestampFromDate(session.usedAt ?? session.createdAt);
+          return rowToMessage(OwnerSessionSchema, session, { id, lastUseTime, current: id === own });
+        }),
       };
     },
 

@@ -11,17 +11,15 @@ import {
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import {
-  type AttemptSchema,
-  DeliveryChannel,
-  type DeliverySchema,
-  DeliveryStatus,
+  AttemptSchema,
+  DeliverySchema,
   type EventSchema,
   EventType,
   MailKind,
   SecretFormat,
   type WebhookEvent,
   type WebhookFilterSchema,
-  type WebhookSchema,
+  WebhookSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
 import type { MailKind as MailKindName } from '../../domain/delivery/mails.ts';
@@ -37,9 +35,10 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { Attempt, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
+import type { LoggedDelivery } from '../../store/deliveries/deliveries.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
+import { rowToMessage } from '../row-to-message.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */
@@ -47,24 +46,16 @@ export function webhookToMessage(
   webhook: Webhook,
   { secrets, now }: Pick<ServiceContext, 'secrets' | 'now'>,
 ): MessageInitShape<typeof WebhookSchema> {
-  const { disabledAt, template, headers, filter, signingKey } = webhook;
+  const { headers, filter, signingKey } = webhook;
   const { secret } = secretsAt(webhook, new Date(now()));
-  return {
-    id: webhook.id,
-    url: webhook.url,
+  return rowToMessage(WebhookSchema, webhook, {
     events: webhook.events.filter(isRegistrable).map((name) => registrableEvents[name]),
-    formId: webhook.formId ?? '',
-    active: webhook.active,
-    createTime: timestampFromDate(webhook.createdAt),
-    ...(disabledAt !== null && { disableTime: timestampFromDate(disabledAt) }),
-    disabledReason: webhook.disabledReason ?? '',
     traceparent: webhook.sendsTraceparent,
-    ...(template !== null && { template }),
     secretFormat: formatOf(secrets.openIfKnown(secret)),
     headerNames: namesIn(headers === null ? undefined : secrets.openIfKnown(headers)),
     ...(filter !== null && { filter: filterToMessage(filter) }),
     publicKey: publicKeyIn(signingKey === null ? undefined : secrets.openIfKnown(signingKey)),
-  };
+  });
 }
 
 /** What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same. */
@@ -97,40 +88,17 @@ export function deliveryToMessage({
   delivery,
   attempts,
 }: LoggedDelivery): MessageInitShape<typeof DeliverySchema> {
-  const { id, channel, webhookId, receiver, eventId, kind, status, attemptCount } = delivery;
-  const { createdAt, lastAttemptAt, dueAt, deliveredAt, responseStatus, error } = delivery;
-  return {
-    id,
-    channel: enumValue(DeliveryChannel, channel),
+  const { channel, webhookId, receiver, kind, status, dueAt } = delivery;
+  return rowToMessage(DeliverySchema, delivery, {
     webhookId: kind === 'session.ended' ? '' : (webhookId ?? ''),
     address: channel === 'mail' ? receiver : '',
-    eventId: eventId ?? '',
     eventType: channel === 'webhook' ? eventTypeOf(kind) : EventType.UNSPECIFIED,
     mailKind: enumValue(MailKind, channel === 'mail' ? (kind as MailKindName) : undefined),
-    status: enumValue(DeliveryStatus, status),
-    attemptCount,
-    createTime: timestampFromDate(createdAt),
-    ...(lastAttemptAt !== null && { lastAttemptTime: timestampFromDate(lastAttemptAt) }),
     ...(status === 'pending' && dueAt !== null && { nextAttemptTime: timestampFromDate(dueAt) }),
-    ...(deliveredAt !== null && { deliverTime: timestampFromDate(deliveredAt) }),
-    ...(responseStatus !== null && { responseStatus }),
-    error: error ?? '',
-    attempts: attempts.map(attemptToMessage),
-  };
-}
-
-function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSchema> {
-  const { id, number, status, responseStatus, error, responseBody, durationMs, startedAt } = attempt;
-  return {
-    id,
-    number,
-    status: enumValue(DeliveryStatus, status),
-    ...(responseStatus !== null && { responseStatus }),
-    error: error ?? '',
-    duration: durationFromMs(durationMs),
-    startTime: timestampFromDate(startedAt),
-    responseBody: responseBody ?? '',
-  };
+    attempts: attempts.map((attempt) =>
+      rowToMessage(AttemptSchema, attempt, { duration: durationFromMs(attempt.durationMs) }),
+    ),
+  });
 }
 
 /** The stored name of an event that a webhook can receive; undefined if there is no such event. */
