@@ -55,12 +55,12 @@ function readerOf(message: DescMessage, name: string, schema: z.ZodType, of?: Pa
   if (schema instanceof z.ZodLiteral) return () => schema.value;
   const field = fieldOf(message, name);
   const { localName } = field;
-  const held = heldBy(schema);
-  const convert = (of as Convert | undefined) ?? converterOf(field, held);
+  const inner = innerSchema(schema);
+  const convert = (of as Convert | undefined) ?? converterOf(field, inner);
   const isOptional = [z.ZodNullable, z.ZodOptional, z.ZodExactOptional].some(
     (kind) => schema instanceof kind,
   );
-  const first = held instanceof z.ZodEnum ? held.options[0] : undefined;
+  const first = inner instanceof z.ZodEnum ? inner.options[0] : undefined;
   const unset = schema instanceof z.ZodNullable ? null : isOptional ? undefined : first;
   return (values) => {
     const value = values[localName];
@@ -81,8 +81,8 @@ function isTimeOf(field: string, name: string): boolean {
 }
 
 /** The schema of what a property holds where it is there, or of each item of a list. */
-function heldBy(schema: z.ZodType): z.ZodType {
-  return 'unwrap' in schema && typeof schema.unwrap === 'function' ? heldBy(schema.unwrap()) : schema;
+function innerSchema(schema: z.ZodType): z.ZodType {
+  return 'unwrap' in schema && typeof schema.unwrap === 'function' ? innerSchema(schema.unwrap()) : schema;
 }
 
 function converterOf({ enum: choices, message }: DescField, schema: z.ZodType): Convert {

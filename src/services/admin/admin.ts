@@ -27,7 +27,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
 import { signOutEverywhere } from '../owners/owner-sessions.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import {
   type AdminContext,
   adminEntry,

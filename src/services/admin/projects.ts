@@ -12,7 +12,7 @@ import {
   removeRowsOfProject,
 } from '../../store/projects/projects.ts';
 import { listFormIds } from '../../store/submissions/erasure.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { type ErasurePlace, eraseByValue, erasureProblems } from '../submissions/erasure.ts';
 import {
   type AdminContext,

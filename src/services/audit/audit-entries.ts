@@ -9,7 +9,7 @@ import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter, instantOf, refuseUnfitFilter } from '../request-values.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {

@@ -20,7 +20,7 @@ import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
 import type { VersionSummary } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import type { PublishedForm } from './form-access.ts';
 
 /** A form as callers with these scopes see it; lists leave the definition out. */

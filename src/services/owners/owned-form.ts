@@ -33,7 +33,7 @@ import {
   submissionLimitOf,
 } from '../forms/form-access.ts';
 import { formEvents } from '../forms/form-rows.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function ownerForm(

@@ -26,7 +26,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail } from '../request-values.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /**
  * Finds the owner behind a session's token.

@@ -23,7 +23,7 @@ import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-access.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions/submission-proto.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
 

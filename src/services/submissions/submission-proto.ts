@@ -21,7 +21,7 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import { unknownValue } from '../request-values.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {

@@ -35,7 +35,7 @@ import { findStanding } from '../hosted/respondents.ts';
 import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';

@@ -38,7 +38,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { LoggedDelivery } from '../../store/deliveries/deliveries.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { rowToMessage } from '../row-to-message.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */

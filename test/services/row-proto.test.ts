@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { SessionSchema, SessionStatus } from '../../gen/headlessforms/v1/sessions_pb.js';
-import { rowToMessage } from '../../src/services/row-to-message.ts';
+import { rowToMessage } from '../../src/services/row-proto.ts';
 
 const createdAt = new Date('2026-11-28T08:00:00.000Z');
 
