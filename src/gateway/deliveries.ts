@@ -29,6 +29,11 @@ const replayBody = z
   })
   .meta({ id: 'ReplayInput' });
 
+function rangeOf(body: z.output<typeof replayBody>) {
+  const { status: _, ...range } = body;
+  return fieldsOf(range);
+}
+
 const testWebhookBody = z
   .strictObject({
     form_id: z
@@ -106,7 +111,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again',
-    input: ({ id, body: { status: _, ...range } }) => ({ webhookId: id, ...fieldsOf(range) }),
+    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
@@ -125,6 +130,6 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body: { status: _, ...range } }) => ({ formId: id, ...fieldsOf(range) }),
+    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
   }),
 ]);

@@ -101,7 +101,7 @@ function converterOf({ enum: choices, message }: DescField, schema: z.ZodType): 
 const converters: Record<string, (value: never) => unknown> = {
   [TimestampSchema.typeName]: timeOf,
   [DurationSchema.typeName]: ({ seconds }: Duration) => Number(seconds),
-  [StructSchema.typeName]: (json: JsonObject = {}) => json,
+  [StructSchema.typeName]: (json: JsonObject | undefined) => json ?? {},
   [ValueSchema.typeName]: ({ kind }: Value) => kind.value,
 };
 

@@ -1,13 +1,9 @@
 import { fromJson, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate, timestampFromMs, ValueSchema } from '@bufbuild/protobuf/wkt';
-import {
-  SessionOutcome,
-  type SessionSchema,
-  SessionStatus,
-} from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SessionOutcome, SessionSchema, SessionStatus } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import {
   type AnswerOrigin,
-  type SubmissionSchema,
+  SubmissionSchema,
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import {
@@ -117,11 +113,11 @@ export function eventPayload(type: EventType, body: string): Payload {
     case EventType.SUBMISSION_COMPLETED:
       return { case: 'submissionCompleted', value: submissionFrom(body) };
     case EventType.SESSION_EXPIRED:
-      return { case: 'sessionExpired', value: sessionFrom(body, SessionStatus.EXPIRED) };
+      return { case: 'sessionExpired', value: sessionFrom(body, 'expired') };
     case EventType.SESSION_CANCELLED:
-      return { case: 'sessionCancelled', value: sessionFrom(body, SessionStatus.CANCELLED) };
+      return { case: 'sessionCancelled', value: sessionFrom(body, 'cancelled') };
     case EventType.SESSION_DECLINED:
-      return { case: 'sessionDeclined', value: sessionFrom(body, SessionStatus.DECLINED) };
+      return { case: 'sessionDeclined', value: sessionFrom(body, 'declined') };
     case EventType.WEBHOOK_TEST: {
       const { webhookId, formId, answers } = dataIn<TestFacts>(body);
       return { case: 'webhookTested', value: { webhookId, formId: formId ?? '', answers } };
@@ -141,41 +137,28 @@ export function eventPayload(type: EventType, body: string): Payload {
 
 function submissionFrom(body: string): MessageInitShape<typeof SubmissionSchema> {
   const data = dataIn<SubmissionData>(body);
-  return {
+  return rowToMessage(SubmissionSchema, data, {
     id: data.submissionId,
-    formId: data.formId,
-    formVersionId: data.formVersionId,
-    sessionId: data.sessionId ?? '',
-    source: data.source,
-    answers: data.answers,
     status: SubmissionStatus.ACCEPTED,
     createTime: timestampFromMs(Date.parse(data.createdAt)),
-    metadata: data.metadata,
     provenance: originsFrom(data.provenance),
     ...(data.respondent !== undefined && { respondent: respondentToMessage(data.respondent) }),
-  };
+  });
 }
 
-/** How a session ended whose end is an event; of older events the body does not say it. */
-const outcomes = {
-  [SessionStatus.EXPIRED]: SessionOutcome.EXPIRED,
-  [SessionStatus.CANCELLED]: SessionOutcome.CANCELLED,
-  [SessionStatus.DECLINED]: SessionOutcome.DECLINED,
-} as const;
-
-function sessionFrom(body: string, status: keyof typeof outcomes): MessageInitShape<typeof SessionSchema> {
+/** Of a session whose end is an event: of older events the body does not say how it ended. */
+function sessionFrom(
+  body: string,
+  ended: 'expired' | 'cancelled' | 'declined',
+): MessageInitShape<typeof SessionSchema> {
   const data = dataIn<SessionData>(body);
-  return {
+  return rowToMessage(SessionSchema, data, {
     id: data.sessionId,
-    formId: data.formId,
-    status,
-    outcome: outcomes[status],
-    reason: data.reason ?? '',
+    status: enumValue(SessionStatus, ended),
+    outcome: enumValue(SessionOutcome, ended),
     expireTime: timestampFromMs(Date.parse(data.expiresAt)),
-    metadata: data.metadata,
-    ...(data.partialAnswers !== undefined && { partialAnswers: data.partialAnswers }),
     provenance: originsFrom(data.provenance),
-  };
+  });
 }
 
 function originsFrom(provenance: Record<string, Origin> = {}): Record<string, AnswerOrigin> {
