@@ -98,11 +98,8 @@ export function sessionMethods(context: ServiceContext) {
         const linkHash = hashSecret(token);
         if (isElsewhere(await findMailedLink(tx, linkHash), browser)) throw elsewhere();
         if (!(await useMailedLink(tx, linkHash))) throw used();
-        return keepReply(
-          tx,
-          call,
-          await openOwnerSession(tx, context, call, { address, stay, formerSessionToken }),
-        );
+        const opened = await openOwnerSession(tx, context, call, { address, stay, formerSessionToken });
+        return keepReply(tx, call, opened);
       });
     },
 
