@@ -3,9 +3,9 @@ import { StructSchema, TimestampSchema, timestampFromDate } from '@bufbuild/prot
 import { memoize } from '../domain/memoize.ts';
 
 /**
- * The message of a row of the database: a field has what the property of its name holds, `createTime` what `createdAt`
- * does, and an enum the value of that name. Null is unset. `own` are the fields that no property has as it is shown,
- * among them all that are messages of their own: a row may hold more than they show.
+ * The message of a row of the database, or of an event's data: a field has what the property of its name holds,
+ * `createTime` what `createdAt` does, and an enum the value of that name. Null is unset. `own` are the fields that no
+ * property has as it is shown, among them all that are messages of their own: a row may hold more than they show.
  */
 export function rowToMessage<M extends DescMessage>(
   schema: M,
@@ -24,10 +24,10 @@ const readersOf = memoize(({ fields }: DescMessage) =>
 function readerOf({ localName, enum: choices, message }: DescField): Read {
   if (message?.typeName === TimestampSchema.typeName) {
     const verb = localName.slice(0, -'Time'.length);
-    const names = [localName, `${verb}dAt`, `${verb}edAt`, `${verb}sAt`, `${verb}At`];
+    const names = [`${verb}dAt`, `${verb}edAt`, `${verb}sAt`, `${verb}At`, localName];
     return (row) => {
-      const time = names.map((name) => row[name]).find((value) => value instanceof Date);
-      return time && timestampFromDate(time);
+      const time = row[names.find((name) => row[name] instanceof Date) ?? ''];
+      return time instanceof Date ? timestampFromDate(time) : undefined;
     };
   }
   if (message !== undefined && message.typeName !== StructSchema.typeName) return () => undefined;
