@@ -79,6 +79,15 @@ const isNot = (reason: string): Audited => ({ stored: 'never', reason });
 
 const keepsReply = { keeps: 'reply' } as const;
 
+/** Changes whose reply shows what cannot be made again, so that a repeated call gets it. */
+const repeats = (...actions: AuditAction[]) => ({ audit: changes(...actions), ...keepsReply });
+
+/** Changes that only take away or mark, and go on while the disk is low. */
+const frees = (...actions: AuditAction[]) => ({ audit: changes(...actions), stores: 'nothing' }) as const;
+
+/** Reads many rows, which may take too long. */
+const lists = (action: AuditAction, narrowedBy: string) => ({ audit: notes(action), narrowedBy });
+
 const changesNothing = isNot('It changes nothing, and shows nothing that was stored.');
 const showsNoAnswers = isNot('It shows definitions and settings, which hold nothing of people who answered.');
 const isAnswer = isNot(
@@ -112,17 +121,15 @@ const forms: MethodTable<typeof FormsService> = {
     key: 'optional',
     scope: 'forms:write',
     limits: { name: 'create', per: 'hour', client: 100, total: 600 },
-    audit: changes('form.created'),
+    ...repeats('form.created'),
     size: messageLimits.definition,
     keylessSize: messageLimits.keylessDefinition,
-    ...keepsReply,
   },
   getActivation: { ...openRead, audit: changesNothing },
   activateForm: {
     key: 'none',
     limits: { name: 'activate', per: 'hour', client: 120, form: 30, total: 600, wider: true },
-    audit: changes('form.activated'),
-    ...keepsReply,
+    ...repeats('form.activated'),
   },
   getForm: { ...needs('forms:read'), audit: showsNoAnswers },
   listForms: { ...needs('forms:read'), audit: showsNoAnswers },
@@ -130,20 +137,18 @@ const forms: MethodTable<typeof FormsService> = {
   getFormVersion: { ...needs('forms:read'), audit: showsNoAnswers },
   publishFormVersion: {
     ...needs('forms:write'),
-    audit: changes('form.published'),
+    ...repeats('form.published'),
     size: messageLimits.definition,
-    ...keepsReply,
   },
   applyForm: {
     ...needs('forms:publish'),
-    audit: changes('form.published', 'form.created', 'form.owner_proposed'),
+    ...repeats('form.published', 'form.created', 'form.owner_proposed'),
     size: messageLimits.definition,
-    ...keepsReply,
   },
   updateForm: { ...needs('forms:write'), audit: changes('form.updated') },
-  archiveForm: { ...needs('forms:write'), audit: changes('form.archived'), stores: 'nothing' },
-  deleteForm: { ...needs('submissions:delete'), audit: changes('form.deleted'), stores: 'nothing' },
-  changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed'), ...keepsReply },
+  archiveForm: { ...needs('forms:write'), ...frees('form.archived') },
+  deleteForm: { ...needs('submissions:delete'), ...frees('form.deleted') },
+  changeFormOwner: { ...needs('forms:write'), ...repeats('form.owner_proposed') },
   getAgentSchema: { ...mayOpen('forms:read', reads), audit: showsNoAnswers },
   getAnswersSchema: { ...needs('forms:read'), audit: showsNoAnswers },
   getPublicForm: { ...openRead, audit: changesNothing },
@@ -167,15 +172,10 @@ const submissions: MethodTable<typeof SubmissionsService> = {
     audit: isAnswer,
   },
   getSubmission: { ...needs('submissions:read'), audit: notes('submission.read') },
-  listSubmissions: {
-    ...needs('submissions:read'),
-    audit: notes('submission.listed'),
-    narrowedBy: shorterTime,
-  },
+  listSubmissions: { ...needs('submissions:read'), ...lists('submission.listed', shorterTime) },
   exportSubmissions: {
     ...needs('submissions:read'),
-    audit: notes('submission.exported'),
-    narrowedBy: 'a list by created_after and created_before in its place',
+    ...lists('submission.exported', 'a list by created_after and created_before in its place'),
   },
   watchSubmissions: {
     ...needs('submissions:read'),
@@ -187,16 +187,8 @@ const submissions: MethodTable<typeof SubmissionsService> = {
     audit: isNot('It reads nothing. Who watches with the token is recorded.'),
     stores: 'nothing',
   },
-  deleteSubmission: {
-    ...needs('submissions:delete'),
-    audit: changes('submission.deleted'),
-    stores: 'nothing',
-  },
-  eraseSubmissions: {
-    ...needs('submissions:delete'),
-    audit: changes('submission.erased'),
-    stores: 'nothing',
-  },
+  deleteSubmission: { ...needs('submissions:delete'), ...frees('submission.deleted') },
+  eraseSubmissions: { ...needs('submissions:delete'), ...frees('submission.erased') },
 };
 
 const sessions: MethodTable<typeof SessionsService> = {
@@ -208,11 +200,7 @@ const sessions: MethodTable<typeof SessionsService> = {
   getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read', 'submission.read') },
   getSessionAgentSchema: { ...needs('sessions:read'), audit: notes('session.read') },
-  listSessions: {
-    ...needs('sessions:read'),
-    audit: notes('session.listed'),
-    narrowedBy: smallerPage,
-  },
+  listSessions: { ...needs('sessions:read'), ...lists('session.listed', smallerPage) },
   updateSession: {
     ...mayOpen('sessions:write', pageLimits.session),
     audit: notes('session.changed'),
@@ -232,57 +220,29 @@ const sessions: MethodTable<typeof SessionsService> = {
 const webhookLimits = { name: 'webhook', per: 'minute', client: 60, form: 60, total: 600 } as const;
 
 const webhooks: MethodTable<typeof WebhooksService> = {
-  createWebhook: {
-    ...mayOpen('webhooks:write', webhookLimits),
-    audit: changes('webhook.created'),
-    ...keepsReply,
-  },
+  createWebhook: { ...mayOpen('webhooks:write', webhookLimits), ...repeats('webhook.created') },
   listWebhooks: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
   getWebhook: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
-  updateWebhook: { ...needs('webhooks:write'), audit: changes('webhook.changed'), stores: 'nothing' },
-  deleteWebhook: {
-    ...mayOpen('webhooks:write', webhookLimits),
-    audit: changes('webhook.deleted'),
-    stores: 'nothing',
-  },
+  updateWebhook: { ...needs('webhooks:write'), ...frees('webhook.changed') },
+  deleteWebhook: { ...mayOpen('webhooks:write', webhookLimits), ...frees('webhook.deleted') },
   getWebhookPublicKey: { ...openRead, audit: changesNothing },
-  rotateWebhookSecret: {
-    ...needs('webhooks:write'),
-    audit: changes('webhook.secret_rotated'),
-    ...keepsReply,
-  },
-  testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested'), ...keepsReply },
-  listDeliveries: {
-    ...mayOpen('webhooks:read', reads),
-    audit: notes('delivery.listed'),
-    narrowedBy: smallerPage,
-  },
-  listFormDeliveries: {
-    ...needs('submissions:read'),
-    audit: notes('delivery.listed'),
-    narrowedBy: smallerPage,
-  },
-  replayDelivery: {
-    ...mayOpen('webhooks:write', webhookLimits),
-    audit: changes('delivery.replayed'),
-    ...keepsReply,
-  },
-  replayDeliveries: { ...needs('webhooks:write'), audit: changes('delivery.replayed'), ...keepsReply },
+  rotateWebhookSecret: { ...needs('webhooks:write'), ...repeats('webhook.secret_rotated') },
+  testWebhook: { ...needs('webhooks:write'), ...repeats('webhook.tested') },
+  listDeliveries: { ...mayOpen('webhooks:read', reads), ...lists('delivery.listed', smallerPage) },
+  listFormDeliveries: { ...needs('submissions:read'), ...lists('delivery.listed', smallerPage) },
+  replayDelivery: { ...mayOpen('webhooks:write', webhookLimits), ...repeats('delivery.replayed') },
+  replayDeliveries: { ...needs('webhooks:write'), ...repeats('delivery.replayed') },
   listen: { ...needs('webhooks:write'), audit: notes('webhook.listened') },
 };
 
 const keys: MethodTable<typeof KeysService> = {
-  createKey: { ...needs('keys:write'), audit: changes('key.created'), ...keepsReply },
+  createKey: { ...needs('keys:write'), ...repeats('key.created') },
   listKeys: { ...needs('keys:write'), audit: showsNoAnswers },
-  deleteKey: { ...needs('keys:write'), audit: changes('key.revoked'), stores: 'nothing' },
+  deleteKey: { ...needs('keys:write'), ...frees('key.revoked') },
 };
 
 const audit: MethodTable<typeof AuditService> = {
-  listAuditEntries: {
-    ...needs('audit:read'),
-    audit: notes('audit.listed'),
-    narrowedBy: shorterTime,
-  },
+  listAuditEntries: { ...needs('audit:read'), ...lists('audit.listed', shorterTime) },
 };
 
 const hosted: MethodTable<typeof HostedService> = {
@@ -343,13 +303,7 @@ const mail: MethodTable<typeof MailService> = {
   getMailLink: { ...mailedLink, audit: changesNothing },
   followMailLink: {
     ...mailedLink,
-    audit: changes(
-      'form.owner_confirmed',
-      'form.recipient_confirmed',
-      'form.mails_stopped',
-      'owner.signed_in',
-    ),
-    stores: 'nothing',
+    ...frees('form.owner_confirmed', 'form.recipient_confirmed', 'form.mails_stopped', 'owner.signed_in'),
   },
   startMail: { ...mailedLink, audit: changes('form.mails_started') },
 };
@@ -387,55 +341,45 @@ const owners: MethodTable<typeof OwnersService> = {
     ...keepsReply,
   },
   getSignInLink: { ...signInLink, audit: changesNothing },
-  signIn: { ...signInLink, audit: changes('owner.signed_in'), ...keepsReply },
-  signOut: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
+  signIn: { ...signInLink, ...repeats('owner.signed_in') },
+  signOut: { ...owner, ...frees('owner.signed_out') },
   listOwnerSessions: { ...owner, audit: showsNoAnswers },
-  endOwnerSession: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
+  endOwnerSession: { ...owner, ...frees('owner.signed_out') },
   getOwner: { ...owner, audit: showsNoAnswers },
   listOwnedForms: { ...owner, audit: showsNoAnswers },
   getOwnedForm: { ...owner, audit: showsNoAnswers },
   confirmOwnedForm: { ...owner, audit: changes('form.owner_confirmed') },
-  closeOwnedForm: { ...owner, audit: changes('form.closed'), stores: 'nothing' },
+  closeOwnedForm: { ...owner, ...frees('form.closed') },
   reopenOwnedForm: { ...owner, audit: changes('form.reopened') },
   setOwnedFormMails: { ...owner, audit: changes('form.mails_stopped', 'form.mails_started') },
-  addFormRecipient: { ...ownerAsksOthers, audit: changes('form.recipient_added'), ...keepsReply },
-  removeFormRecipient: { ...owner, audit: changes('form.recipient_removed'), stores: 'nothing' },
-  offerOwnedForm: { ...ownerAsksOthers, audit: changes('form.owner_proposed'), ...keepsReply },
-  withdrawOwnedFormOffer: { ...owner, audit: changes('form.offer_withdrawn'), stores: 'nothing' },
+  addFormRecipient: { ...ownerAsksOthers, ...repeats('form.recipient_added') },
+  removeFormRecipient: { ...owner, ...frees('form.recipient_removed') },
+  offerOwnedForm: { ...ownerAsksOthers, ...repeats('form.owner_proposed') },
+  withdrawOwnedFormOffer: { ...owner, ...frees('form.offer_withdrawn') },
   publishOwnedFormTexts: {
     ...owner,
     limits: { name: 'owner-texts', per: 'hour', owner: 120 },
     audit: changes('form.published'),
     size: messageLimits.definition,
   },
-  deleteOwnedForm: { ...owner, audit: changes('form.deleted'), stores: 'nothing' },
+  deleteOwnedForm: { ...owner, ...frees('form.deleted') },
   markOwnedSubmissionsRead: {
     ...owner,
     audit: isNot('It is a mark for the owner alone, and shows nothing.'),
     stores: 'nothing',
   },
-  listOwnedSubmissions: {
-    ...owner,
-    audit: notes('submission.listed'),
-    narrowedBy: shorterTime,
-  },
-  searchOwnedSubmissions: {
-    ...ownerReadsMany,
-    audit: notes('submission.searched'),
-    narrowedBy: shorterTime,
-  },
+  listOwnedSubmissions: { ...owner, ...lists('submission.listed', shorterTime) },
+  searchOwnedSubmissions: { ...ownerReadsMany, ...lists('submission.searched', shorterTime) },
   getOwnedFormStatistics: {
     ...ownerReadsMany,
-    audit: notes('form.statistics_read'),
-    narrowedBy: 'a list by a shorter time in its place',
+    ...lists('form.statistics_read', 'a list by a shorter time in its place'),
   },
   getOwnedSubmission: { ...owner, audit: notes('submission.read') },
-  replayOwnedDelivery: { ...owner, audit: changes('delivery.replayed'), ...keepsReply },
-  deleteOwnedSubmission: { ...owner, audit: changes('submission.deleted'), stores: 'nothing' },
+  replayOwnedDelivery: { ...owner, ...repeats('delivery.replayed') },
+  deleteOwnedSubmission: { ...owner, ...frees('submission.deleted') },
   exportOwnedSubmissions: {
     ...ownerReadsMany,
-    audit: notes('submission.exported'),
-    narrowedBy: 'a list by a shorter time in its place',
+    ...lists('submission.exported', 'a list by a shorter time in its place'),
   },
   getOwnedUpload: { ...owner, audit: notes('upload.read') },
 };

@@ -5,13 +5,12 @@ import {
   DeliverySchema,
   DeliveryStatus,
   MailKind,
-  type ReplayDeliveriesResponse,
   WebhooksService,
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { enumName, enumValue } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { fieldsOf, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
-import { listRoute, type Route, route, tagged } from './route.ts';
+import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
+import { listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
@@ -29,6 +28,11 @@ const replayBody = z
     created_before: timeInput.exactOptional(),
   })
   .meta({ id: 'ReplayInput' });
+
+function rangeOf(body: z.output<typeof replayBody>) {
+  const { status: _, ...range } = body;
+  return fieldsOf(range);
+}
 
 const testWebhookBody = z
   .strictObject({
@@ -72,30 +76,18 @@ const delivery = shape(DeliverySchema, 'DeliveryLog', {
   delivered_at: timeReply.nullable(),
   response_status: z.int().nullable(),
   error: z.string().nullable(),
-  attempts: from(
-    ({ attempts }) => attempts.map(attempt.of),
-    z.array(attempt.schema).describe('The last 100, oldest first.'),
-  ),
-});
-
-const deliveryReply = z.object({ ok: z.literal(true), delivery: delivery.schema });
-const replayedReply = z.object({
-  ok: z.literal(true),
-  count: z.int(),
-  more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
-  next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
+  attempts: { ...attempt, schema: z.array(attempt.schema).describe('The last 100, oldest first.') },
 });
 
 const replayFailed = {
   body: replayBody,
   bodyOptional: true,
   status: 202,
-  reply: replayedReply,
-  answer: ({ count, more, nextCreatedAfter }: ReplayDeliveriesResponse) => ({
-    ok: true as const,
-    count,
-    more,
-    next_created_after: timeOrNull(nextCreatedAfter),
+  ...replyOf(rpcs.replayDeliveries.output, {
+    ok: z.literal(true),
+    count: z.int(),
+    more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
+    next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
   }),
 };
 
@@ -114,8 +106,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     input: ({ id }) => ({ deliveryId: id }),
     status: 202,
     errors: [409],
-    reply: deliveryReply,
-    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
+    ...replyOf(rpcs.replayDelivery.output, { ok: z.literal(true), delivery }),
   }),
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
@@ -128,8 +119,7 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     bodyOptional: true,
     input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
     status: 202,
-    reply: deliveryReply,
-    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
+    ...replyOf(rpcs.testWebhook.output, { ok: z.literal(true), delivery }),
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, including emails, newest first',
@@ -143,10 +133,3 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
   }),
 ]);
-
-function rangeOf({
-  created_after: createdAfter,
-  created_before: createdBefore,
-}: z.output<typeof replayBody>) {
-  return { createdAfter, createdBefore };
-}

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { keyLimits, pageSizes, projectPattern } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
-import { durationOf, shape, timeReply } from '../http/shape.ts';
-import { done, listRoute, type Route, route, tagged } from './route.ts';
+import { fieldsOf, shape, timeReply } from '../http/shape.ts';
+import { done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { largePageQuery, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
@@ -46,18 +46,15 @@ const key = shape(KeySchema, 'Key', {
   created_by: z.string().nullable().describe('The id of the key that made it; null if none did.'),
 });
 
-const keyCreatedReply = z.object({ key: key.schema, secret: z.string().describe('Shown only here.') });
-
 /** The routes of API keys. */
 export const keyRoutes: Route[] = tagged('Keys', [
   route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
     body: createKeyBody,
-    input: ({ body: { expires_in, ...body } }) => ({ ...body, expiresIn: durationOf(expires_in) }),
+    input: ({ body }) => fieldsOf(body),
     status: 201,
     errors: [404, 409],
-    reply: keyCreatedReply,
-    answer: ({ key: made, secret }) => ({ key: key.of(made), secret }),
+    ...replyOf(rpcs.createKey.output, { key, secret: z.string().describe('Shown only here.') }),
   }),
   listRoute('/v1/keys', rpcs.listKeys, {
     summary: 'List the project’s API keys, newest first',

@@ -16,7 +16,7 @@ import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { sendChunks, sendJson, sendTagged } from '../http/reply.ts';
-import { type Shape, textOrNull } from '../http/shape.ts';
+import { type Properties, type Shape, shape, textOrNull } from '../http/shape.ts';
 import type { RouteContext } from './route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, nextCursor } from './schemas.ts';
 
@@ -100,15 +100,13 @@ export function customRoute(
   return { method, path, operation: { ...operation, name, ...(rpc && { rpc }) }, handle };
 }
 
-/** The reply of a route whose RPC answers with one thing in the field `name`: `{[name]: …}`. */
-export function replyWith<Name extends string, Message, S extends z.ZodType>(
-  name: Name,
-  { schema, of }: Shape<Message, S>,
+/** The reply of a route by the properties that the response of its RPC has there. */
+export function replyOf<O extends DescMessage, P extends Properties<MessageShape<O>>>(
+  response: O,
+  properties: P,
 ) {
-  const reply = z.object({ [name]: schema } as Record<Name, S>);
-  const answer = (output: { [N in Name]?: Message | undefined }) =>
-    ({ [name]: of(output[name]) }) as z.input<typeof reply>;
-  return { reply, answer };
+  const { schema, of } = shape(response, '', properties);
+  return { reply: schema, answer: of };
 }
 
 /** The reply of a route that has nothing to say. */

@@ -63,10 +63,6 @@ export const routes: readonly Route[] = [
 export function createGateway(options: GatewayOptions): Router {
   const { baseUrl, pages, version, allowPrivateUrls, allowedOrigins, log } = options;
   const router = express.Router();
-  // Made at the first request for them, since they would slow down every start.
-  let description: string | undefined;
-  let fileSchema: string | undefined;
-
   router.use(openToPages(allowedOrigins));
   for (const [path, atPath] of byPath(routes)) {
     const entry = router.route(path);
@@ -81,30 +77,25 @@ export function createGateway(options: GatewayOptions): Router {
     }
     entry.all(otherMethod(allowedAt(path, atPath)));
   }
-  router
-    .route('/openapi.json')
-    .get((request, response) => {
-      response.setHeader('access-control-allow-origin', '*');
-      description ??= JSON.stringify(describeApi(routes, { baseUrl, version, allowPrivateUrls }));
-      sendTagged(request, response.type('application/json'), description);
-    })
-    .all(otherMethod('GET, HEAD'));
-  router
-    .route('/schemas/form.json')
-    .get((request, response) => {
-      response.setHeader('access-control-allow-origin', '*');
-      fileSchema ??= JSON.stringify(formFileJsonSchema({ allowPrivateUrls }));
-      sendTagged(request, response.type('application/schema+json'), fileSchema);
-    })
-    .all(otherMethod('GET, HEAD'));
-  router
-    .route('/descriptor.binpb')
-    .get((request, response) => {
-      response.setHeader('access-control-allow-origin', '*');
-      response.setHeader('content-type', 'application/protobuf');
-      sendTagged(request, response, describeProtos());
-    })
-    .all(otherMethod('GET, HEAD'));
+  const serveDescription = (path: string, type: string, describe: () => string | Uint8Array) => {
+    // Made at the first request for it, since it would slow down every start.
+    let description: string | Uint8Array | undefined;
+    router
+      .route(path)
+      .get((request, response) => {
+        response.setHeader('access-control-allow-origin', '*');
+        description ??= describe();
+        sendTagged(request, response.type(type), description);
+      })
+      .all(otherMethod('GET, HEAD'));
+  };
+  serveDescription('/openapi.json', 'application/json', () =>
+    JSON.stringify(describeApi(routes, { baseUrl, version, allowPrivateUrls })),
+  );
+  serveDescription('/schemas/form.json', 'application/schema+json', () =>
+    JSON.stringify(formFileJsonSchema({ allowPrivateUrls })),
+  );
+  serveDescription('/descriptor.binpb', 'application/protobuf', describeProtos);
   router.use(() => {
     throw failed(Reason.NOT_FOUND, 'Route not found. See /openapi.json.', {
       nextCall: NextCall.CORRECTED,

@@ -7,6 +7,7 @@ import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes, secretLength } from '../domain/limits/limits.ts';
+import { durationOf } from '../http/shape.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -90,7 +91,8 @@ export const seconds = ({ min, max, ...rest }: { min: number; max?: number; defa
   z
     .int()
     .meta({ minimum: min, ...(max !== undefined && { maximum: max }), ...rest })
-    .describe('Seconds.');
+    .describe('Seconds.')
+    .transform(durationOf);
 
 /** The header that makes a request safe to repeat. */
 export const idempotencyKey = z

@@ -9,7 +9,7 @@ import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
 import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
-import { type FilePart, fileParts, isFormPost, readForm } from '../http/multipart.ts';
+import { fileParts, isFormPost, readForm } from '../http/multipart.ts';
 import { sendFile, sendJson } from '../http/reply.ts';
 import { from, shape } from '../http/shape.ts';
 import { customRoute, type Route, readQuery, tagged } from './route.ts';
@@ -75,12 +75,8 @@ async function takeUpload(context: RouteContext): Promise<void> {
 async function takeRawFile(context: RouteContext, sent: SentUpload) {
   const { field: fieldId, filename = '', idempotencyKey } = sent;
   if (fieldId === undefined) throw contentError([required('field')], undefined);
-  const first: FilePart = {
-    target: { case: 'formId', value: context.id },
-    fieldId,
-    filename,
-    idempotencyKey,
-  };
+  const target = { case: 'formId' as const, value: context.id };
+  const first = { target, fieldId, filename, idempotencyKey };
   return context.stream(rpcs.uploadFile, fileParts(first, readParts(context.request, MAX_FILE_BYTES)));
 }
 
@@ -92,7 +88,7 @@ async function takeFormFile(context: RouteContext, sent: SentUpload) {
     const fieldId = before.get('field')?.at(-1) ?? sent.field;
     if (fieldId === undefined) throw contentError([required('field')], undefined);
     const target = { case: 'formId' as const, value: context.id };
-    const first: FilePart = { target, fieldId, filename, idempotencyKey: sent.idempotencyKey };
+    const first = { target, fieldId, filename, idempotencyKey: sent.idempotencyKey };
     stored = await context.stream(rpcs.uploadFile, fileParts(first, content));
     return undefined;
   });

@@ -1,18 +1,13 @@
 import { fromJson } from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import {
-  type WebhookEvent,
-  type WebhookFilter,
-  WebhookSchema,
-  WebhooksService,
-} from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { webhookHeaderLimits } from '../domain/delivery/webhook-headers.ts';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
-import { durationOf, fieldsOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
-import { customRoute, done, listRoute, type Route, replyWith, route, tagged } from './route.ts';
+import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
+import { customRoute, done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { largePageQuery, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
@@ -55,16 +50,24 @@ const ed25519 = z
   .exactOptional()
   .describe('Whether `webhook-signature` has a `v1a` signature (Ed25519), too.');
 
+/** What these are in messages. Null, which removes them, is empty there. */
+const toEvents = (names: z.output<typeof events>) => names.map((name) => registrableEvents[name]);
+const toHeaders = (values: z.output<typeof headers> | null) => ({ values: values ?? {} });
+const toFilter = (given: z.output<typeof filter> | null) => {
+  const { value, ...rest } = given ?? {};
+  return { ...fieldsOf(rest), ...(value !== undefined && { value: fromJson(ValueSchema, value) }) };
+};
+
 const createWebhookBody = z
   .strictObject({
     url,
-    events: events.describe('At least one, each once.'),
+    events: events.transform(toEvents).describe('At least one, each once.'),
     secret: signingSecret.exactOptional(),
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
     traceparent,
     template: template.exactOptional(),
-    headers: headers.exactOptional(),
-    filter: filter.exactOptional(),
+    headers: headers.transform(toHeaders).exactOptional(),
+    filter: filter.transform(toFilter).exactOptional(),
     ed25519,
   })
   .meta({ id: 'CreateWebhookInput' });
@@ -72,12 +75,20 @@ const createWebhookBody = z
 const updateWebhookBody = z
   .strictObject({
     url: url.exactOptional(),
-    events: events.min(1).exactOptional(),
+    events: events.min(1).transform(toEvents).exactOptional(),
     active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
     traceparent,
-    template: template.nullable().exactOptional().describe('null removes it.'),
-    headers: headers.nullable().exactOptional().describe('In place of all before; null removes them.'),
-    filter: filter.nullable().exactOptional().describe('null removes it.'),
+    template: template
+      .nullable()
+      .transform((given) => given ?? {})
+      .exactOptional()
+      .describe('null removes it.'),
+    headers: headers
+      .nullable()
+      .transform(toHeaders)
+      .exactOptional()
+      .describe('In place of all before; null removes them.'),
+    filter: filter.nullable().transform(toFilter).exactOptional().describe('null removes it.'),
     ed25519,
   })
   .meta({ id: 'UpdateWebhookInput' });
@@ -110,14 +121,11 @@ const webhook = shape(WebhookSchema, 'Webhook', {
     .describe(
       'How libraries of Standard Webhooks read the secret: as `whsec_` and base64, or as the key itself.',
     ),
-  header_names: from(
-    ({ headerNames }) => (headerNames.length === 0 ? undefined : headerNames),
-    z.array(z.string()).exactOptional().describe('Only if it has headers; their values are never shown.'),
-  ),
-  filter: from(
-    ({ filter: of }) => of && filterReply(of),
-    filter.exactOptional().describe('Only if it has one.'),
-  ),
+  header_names: z
+    .array(z.string())
+    .exactOptional()
+    .describe('Only if it has headers; their values are never shown.'),
+  filter: filter.exactOptional().describe('Only if it has one.'),
   public_key: z
     .string()
     .exactOptional()
@@ -128,29 +136,17 @@ const publicKeyReply = z.object({
   public_key: z.string().describe('`whpk_` and the 32 bytes of the Ed25519 key in base64.'),
 });
 
-const webhookCreatedReply = z.object({
-  webhook: webhook.schema,
-  secret: z.string().exactOptional().describe('Only if the service made it, and only here.'),
-});
-
-const secretRotatedReply = z.object({ webhook: webhook.schema, secret: z.string(), effective_at: timeReply });
-
 /** The routes of the interface's webhooks, in its order, and those added to them. */
 export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
     body: createWebhookBody,
-    input: ({ body: { headers, filter, ed25519, ...body } }) => ({
-      ...fieldsOf(body),
-      ...requested({ headers, filter, ed25519 }),
-      events: eventsOf(body.events),
-    }),
+    input: ({ body }) => fieldsOf(body),
     status: 201,
     errors: [404, 409],
-    reply: webhookCreatedReply,
-    answer: ({ webhook: made, secret }) => ({
-      webhook: webhook.of(made),
-      ...(secret === '' ? {} : { secret }),
+    ...replyOf(rpcs.createWebhook.output, {
+      webhook,
+      secret: z.string().exactOptional().describe('Only if the service made it, and only here.'),
     }),
   }),
   listRoute('/v1/webhooks', rpcs.listWebhooks, {
@@ -164,7 +160,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',
     input: ({ id }) => ({ webhookId: id }),
-    ...replyWith('webhook', webhook),
+    ...replyOf(rpcs.getWebhook.output, { webhook }),
   }),
   route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
     summary: 'Delete a webhook; pending deliveries are cancelled',
@@ -175,14 +171,8 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     summary: 'Change a webhook, or turn it off or on again',
     body: updateWebhookBody,
     bodyOptional: true,
-    input: ({ id, body: { template: given, headers, filter, ...body } }) => ({
-      ...body,
-      ...requested({ headers, filter, ed25519: body.ed25519 }),
-      webhookId: id,
-      events: eventsOf(body.events),
-      ...(given !== undefined && { template: given ?? {} }),
-    }),
-    ...replyWith('webhook', webhook),
+    input: ({ id, body }) => ({ webhookId: id, ...body }),
+    ...replyOf(rpcs.updateWebhook.output, { webhook }),
   }),
   customRoute('get', '/.well-known/webhooks/:id', rpcs.getWebhookPublicKey, {
     summary: 'Read the key that checks a webhook’s `v1a` signatures',
@@ -197,48 +187,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     summary: 'Make a new signing secret',
     body: rotateSecretBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ webhookId: id, effectiveIn: durationOf(body.effective_in) }),
-    reply: secretRotatedReply,
-    answer: ({ webhook: there, secret, effectiveTime }) => ({
-      webhook: webhook.of(there),
-      secret,
-      effective_at: timeOf(effectiveTime),
-    }),
+    input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
+    ...replyOf(rpcs.rotateWebhookSecret.output, { webhook, secret: z.string(), effective_at: timeReply }),
   }),
 ]);
-
-/** What else a body asks for, as messages have it. Null removes it. */
-function requested({ headers, filter, ed25519 }: Asked) {
-  return {
-    ...(headers !== undefined && { headers: { values: headers ?? {} } }),
-    ...(filter !== undefined && {
-      filter: {
-        source: filter?.source ?? '',
-        fieldId: filter?.field_id ?? '',
-        ...(filter?.value !== undefined && { value: fromJson(ValueSchema, filter.value) }),
-      },
-    }),
-    ...(ed25519 !== undefined && { ed25519 }),
-  };
-}
-
-function filterReply({ source, fieldId, value }: WebhookFilter): z.output<typeof filter> {
-  const kind = value?.kind;
-  const isPlain = kind?.case === 'stringValue' || kind?.case === 'numberValue' || kind?.case === 'boolValue';
-  return {
-    ...(source !== '' && { source }),
-    ...(fieldId !== '' && { field_id: fieldId }),
-    ...(isPlain && { value: kind.value }),
-  };
-}
-
-type Asked = {
-  headers?: z.output<typeof headers> | null | undefined;
-  filter?: z.output<typeof filter> | null | undefined;
-  ed25519?: boolean | undefined;
-};
-
-/** The event types of a body, as messages have them. */
-function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {
-  return names?.map((name) => registrableEvents[name]) ?? [];
-}

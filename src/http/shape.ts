@@ -1,15 +1,26 @@
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
-import { StructSchema, type Timestamp, TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Duration,
+  DurationSchema,
+  StructSchema,
+  type Timestamp,
+  TimestampSchema,
+  timestampDate,
+  type Value,
+  ValueSchema,
+} from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
+import type { JsonObject } from '../domain/json/json.ts';
 
 /**
  * How replies have a message of the RPCs: the schema of the reply, and the function that makes it of a message.
  * `component` names it in the API description; what has none is described where it stands.
  *
  * A property takes the field of its own name, `form_id` that of `formId`, and an instant such as `created_at` that of
- * `createTime`; `from` names another field, or makes the property. Times are ISO 8601 in UTC, an enum is the name of
- * its value, or for a value that has none null if the schema allows that, else its first name. What is empty is null
- * or undefined where the schema allows that; JSON leaves out what is undefined.
+ * `createTime`; `from` names another field, or makes the property. A literal takes none. Times are ISO 8601 in UTC,
+ * durations whole seconds, a message is what its own shape or schema says, an enum is the name of its value, or for a
+ * value that has none null if the schema allows that, else its first name. What is empty is null or undefined where
+ * the schema allows that; JSON leaves out what is undefined.
  */
 export function shape<M extends DescMessage, P extends Properties<MessageShape<M>>>(
   message: M,
@@ -17,8 +28,8 @@ export function shape<M extends DescMessage, P extends Properties<MessageShape<M
   properties: P,
 ): Shape<MessageShape<M>, SchemaOf<P>> {
   const entries = Object.entries(properties).map(([name, given]) => {
-    const { schema, source } = given instanceof z.ZodType ? { schema: given, source: undefined } : given;
-    const read = typeof source === 'function' ? source : readerOf(fieldOf(message, source ?? name), schema);
+    const { schema, source = name, of }: Part = given instanceof z.ZodType ? { schema: given } : given;
+    const read = typeof source === 'function' ? source : readerOf(message, source, schema, of);
     return { name, schema, read: read as Read };
   });
   const schemas = Object.fromEntries(entries.map(({ name, schema }) => [name, schema]));
@@ -40,6 +51,24 @@ export function from<Message, S extends z.ZodType>(source: Source<Message, S>, s
   return { source, schema };
 }
 
+function readerOf(message: DescMessage, name: string, schema: z.ZodType, of?: Part['of']): Read {
+  if (schema instanceof z.ZodLiteral) return () => schema.value;
+  const field = fieldOf(message, name);
+  const { localName } = field;
+  const inner = innerSchema(schema);
+  const convert = (of as Convert | undefined) ?? converterOf(field, inner);
+  const isOptional = [z.ZodNullable, z.ZodOptional, z.ZodExactOptional].some(
+    (kind) => schema instanceof kind,
+  );
+  const first = inner instanceof z.ZodEnum ? inner.options[0] : undefined;
+  const unset = schema instanceof z.ZodNullable ? null : isOptional ? undefined : first;
+  return (values) => {
+    const value = values[localName];
+    if (isOptional && isEmpty(value)) return unset;
+    return Array.isArray(value) ? value.map((each) => convert(each)) : (convert(value) ?? unset);
+  };
+}
+
 function fieldOf({ fields, typeName }: DescMessage, name: string): DescField {
   const field = fields.find((each) => each.name === name || isTimeOf(each.name, name));
   if (field === undefined) throw new TypeError(`${typeName} has no field for ${name}`);
@@ -51,32 +80,35 @@ function isTimeOf(field: string, name: string): boolean {
   return name.endsWith('_at') && field.endsWith('_time') && name.startsWith(field.slice(0, -'_time'.length));
 }
 
-function readerOf({ localName, message, enum: named }: DescField, schema: z.ZodType): Read {
-  const choices = schema instanceof z.ZodNullable ? schema.unwrap() : schema;
-  if (choices instanceof z.ZodEnum) {
-    const { options } = choices;
-    const unnamed = choices === schema ? options[0] : null;
+/** The schema of what a property holds where it is there, or of each item of a list. */
+function innerSchema(schema: z.ZodType): z.ZodType {
+  return 'unwrap' in schema && typeof schema.unwrap === 'function' ? innerSchema(schema.unwrap()) : schema;
+}
+
+function converterOf({ enum: choices, message }: DescField, schema: z.ZodType): Convert {
+  if (choices !== undefined && schema instanceof z.ZodEnum) {
     const numberOf = (name: unknown) =>
-      named?.values.find((each) => each.localName.toLowerCase() === name)?.number;
-    const names = new Map<unknown, unknown>(options.map((name) => [numberOf(name), name]));
-    return (values) => names.get(values[localName]) ?? unnamed;
+      choices.values.find((each) => each.localName.toLowerCase() === name)?.number;
+    const names = new Map<unknown, unknown>(schema.options.map((name) => [numberOf(name), name]));
+    return (number) => names.get(number);
   }
-  const isOptional = schema instanceof z.ZodNullable || schema instanceof z.ZodExactOptional;
-  const unset = schema instanceof z.ZodNullable ? null : undefined;
-  if (message?.typeName === TimestampSchema.typeName) {
-    return (values) => {
-      const time = values[localName] as Timestamp | undefined;
-      return time === undefined && isOptional ? unset : timeOf(time);
-    };
-  }
-  if (isOptional) {
-    return (values) => {
-      const value = values[localName];
-      return value === '' || value === false ? unset : (value ?? unset);
-    };
-  }
-  const empty = message?.typeName === StructSchema.typeName ? {} : undefined;
-  return (values) => values[localName] ?? empty;
+  if (message === undefined) return (value) => value;
+  const known = converters[message.typeName];
+  if (known !== undefined) return known as Convert;
+  return schema instanceof z.ZodObject ? (shape(message, '', schema.shape).of as Convert) : (value) => value;
+}
+
+const converters: Record<string, (value: never) => unknown> = {
+  [TimestampSchema.typeName]: timeOf,
+  [DurationSchema.typeName]: ({ seconds }: Duration) => Number(seconds),
+  [StructSchema.typeName]: (json: JsonObject | undefined) => json ?? {},
+  [ValueSchema.typeName]: ({ kind }: Value) => kind.value,
+};
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0)
+  );
 }
 
 /** An instant in a reply. */
@@ -94,18 +126,13 @@ export function fieldsOf<Given extends object>(given: Given): FieldsOf<Given> {
 }
 
 /** Seconds as a message has them. */
-export function durationOf(whole: number | undefined) {
-  return whole === undefined ? undefined : { seconds: BigInt(whole), nanos: 0 };
+export function durationOf(whole: number) {
+  return { seconds: BigInt(whole), nanos: 0 };
 }
 
 /** A message's time as a reply has it. */
 export function timeOf(time: Timestamp | undefined): string {
   return time === undefined ? EPOCH : timestampDate(time).toISOString();
-}
-
-/** A message's time as a reply has it; null if it is not set. */
-export function timeOrNull(time: Timestamp | undefined): string | null {
-  return time === undefined ? null : timeOf(time);
 }
 
 /** A message's text as a reply has it; null if it is not set. */
@@ -132,17 +159,30 @@ type FieldName<Name extends string> = Name extends `${infer Start}_${infer Rest}
 /** What a message becomes in replies. `of` throws without one, which services always set. */
 export type Shape<Message, S extends z.ZodType> = {
   schema: S;
-  of: (message: Message | undefined) => z.input<S>;
+  of: (message: Omit<Message, '$typeName'> | undefined) => z.input<S>;
 };
 
-type Properties<Message> = Record<string, z.ZodType | From<Message, z.ZodType>>;
+/** A property that a shape of its own makes may have that shape in place of a schema. */
+export type Properties<Message> = Record<string, z.ZodType | Part<Message>>;
+
+type Part<Message = never> = {
+  schema: z.ZodType;
+  source?: Source<Message, z.ZodType>;
+  of?: (part: never) => unknown;
+};
 
 type From<Message, S extends z.ZodType> = { schema: S; source: Source<Message, S> };
 
 type Source<Message, S extends z.ZodType> = string | ((message: Message) => z.input<S> | undefined);
 
-type SchemaOf<P> = z.ZodObject<{
-  [Name in keyof P]: P[Name] extends z.ZodType ? P[Name] : P[Name] extends From<never, infer S> ? S : never;
+export type SchemaOf<P> = z.ZodObject<{
+  [Name in keyof P]: P[Name] extends z.ZodType
+    ? P[Name]
+    : P[Name] extends { schema: infer S extends z.ZodType }
+      ? S
+      : never;
 }>;
 
 type Read = (values: Readonly<Record<string, unknown>>) => unknown;
+
+type Convert = (value: unknown) => unknown;

@@ -78,21 +78,20 @@ async function digestOf(context: ServiceContext, call: HandlerContext, request: 
     return fingerprint({ name, scopes, project, expires_in: expiresIn ? durationMs(expiresIn) : null });
   }
   if (isMessage(request, CreateWebhookRequestSchema)) {
-    const { url, secret, formId, traceparent, template, headers, ed25519 } = request;
-    const filter = givenFilter(request.filter);
+    const { url, secret, formId, traceparent, template = {}, ed25519 } = request;
+    const { values: headers } = request.headers ?? { values: {} };
     return fingerprint({
       url,
       events: request.events.map(eventName),
       secret: secretInContent(context, secret),
       form_id: formId === '' ? null : formId,
-      ...(traceparent && { traceparent }),
-      ...(template !== undefined && Object.keys(template).length > 0 && { template }),
-      ...(headers !== undefined &&
-        Object.keys(headers.values).length > 0 && {
-          headers: secretInContent(context, canonicalJson(headers.values)),
-        }),
-      ...(filter && { filter }),
-      ...(ed25519 && { ed25519 }),
+      ...whereGiven({
+        traceparent,
+        template: Object.keys(template).length > 0 && template,
+        headers: Object.keys(headers).length > 0 && secretInContent(context, canonicalJson(headers)),
+        filter: givenFilter(request.filter),
+        ed25519,
+      }),
     });
   }
   return undefined;
@@ -100,11 +99,7 @@ async function digestOf(context: ServiceContext, call: HandlerContext, request: 
 
 /** The definition with all defaults, as the gateway sent it. */
 function filledIn(message: DefinitionMessage | undefined): DefinitionMessage | undefined {
-  const checked = checkDefinition(message && definitionFromMessage(message), {
-    keyless: false,
-    allowPrivateUrls: true,
-    keptUrl: '',
-  });
+  const checked = checkedOf(message, { keyless: false, keptUrl: '' });
   if (!checked.ok) return undefined;
   const definition = definitionToMessage(checked.definition);
   const channel = definition.delivery?.channel;
@@ -117,11 +112,22 @@ function contentOf(
   message: DefinitionMessage | undefined,
   form: Omit<DefinitionOptions, 'allowPrivateUrls'>,
 ) {
-  const given = message && definitionFromMessage(message);
-  const checked = checkDefinition(given, { ...form, allowPrivateUrls: true });
+  const checked = checkedOf(message, form);
   if (!checked.ok) return {};
   const { definition, deliverySecret } = checked;
   return { definition: withoutDefaults(definition, form), secret: secretInContent(context, deliverySecret) };
+}
+
+function checkedOf(
+  message: DefinitionMessage | undefined,
+  form: Omit<DefinitionOptions, 'allowPrivateUrls'>,
+) {
+  return checkDefinition(message && definitionFromMessage(message), { ...form, allowPrivateUrls: true });
+}
+
+/** The properties that are neither empty nor false. */
+function whereGiven(properties: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(properties).filter(([, value]) => Boolean(value)));
 }
 
 /** Stands for a secret. */
@@ -170,19 +176,17 @@ export function formerSessionDigest(context: ServiceContext, request: CreateSess
     expires_in: lifeOf(request),
     prefill: request.prefill ?? {},
     metadata: request.metadata ?? {},
-    ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
-    ...(request.returnOutcome && { return_outcome: true }),
-    ...(request.context !== undefined && { context: contextToJson(request.context) }),
-    ...(request.allowDecline && { allow_decline: true }),
-    ...(callback !== undefined && {
-      callback: {
+    ...whereGiven({
+      return_url: request.returnUrl,
+      return_outcome: request.returnOutcome,
+      context: request.context && contextToJson(request.context),
+      allow_decline: request.allowDecline,
+      callback: callback && {
         url: callback.url,
         secret: secretInContent(context, callback.secret),
-        ...(callback.template !== undefined && { template: callback.template }),
+        ...whereGiven({ template: callback.template }),
       },
-    }),
-    ...(notify !== undefined && {
-      notify: {
+      notify: notify && {
         email: notify.email,
         webhookId: notify.webhookId,
         message: notify.message,

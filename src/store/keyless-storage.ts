@@ -44,13 +44,7 @@ export async function sumKeylessBytes(db: Queries, projectId: string): Promise<n
 }
 
 /** What a submission takes: the answers and the metadata are in its row and in that of its event. */
-export function bytesOfSubmission({
-  answers,
-  metadata,
-}: {
-  answers: JsonObject;
-  metadata: JsonObject;
-}): number {
+export function bytesOfSubmission({ answers, metadata }: Record<'answers' | 'metadata', JsonObject>): number {
   return 2 * (bytesOf(answers) + bytesOf(metadata)) + ROW_BYTES;
 }
 

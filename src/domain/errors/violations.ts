@@ -97,14 +97,10 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
     case 'invalid_value':
       if (valueAt(input, issue.path) === undefined) return [required(path)];
       return [{ path, code: 'invalid_enum_value', message: issue.message }];
-    case 'invalid_format':
-      return [
-        {
-          path,
-          code: dateFormats.has(issue.format) ? 'invalid_date' : 'invalid_string',
-          message: issue.message,
-        },
-      ];
+    case 'invalid_format': {
+      const code = dateFormats.has(issue.format) ? 'invalid_date' : 'invalid_string';
+      return [{ path, code, message: issue.message }];
+    }
     case 'custom':
       return [{ path, code: customCode(issue, valueAt(input, issue.path)), message: issue.message }];
     case 'too_small':

@@ -1,5 +1,6 @@
 import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { currentAnswersOf, type SessionOrigins } from '../answers/provenance.ts';
+import { enumValue, type NameIn } from '../enums.ts';
 import { newId } from '../ids.ts';
 import type { JsonObject } from '../json/json.ts';
 import { fingerprint } from '../json/json-text.ts';
@@ -22,87 +23,53 @@ const NOT_EMITTED = pb.EventType.UNSPECIFIED;
 export const eventTypes = {
   /** A submission came by API. */
   'submission.created': {
-    type: pb.EventType.SUBMISSION_CREATED,
     webhooks: 'submission.created',
     mails: 'submission',
     body: submissionBody('submission.created', 'accepted'),
   },
   /** A human completed a submission on the hosted page. */
   'submission.completed': {
-    type: pb.EventType.SUBMISSION_COMPLETED,
     webhooks: 'submission.created',
     mails: 'submission',
     body: submissionBody('submission.completed', 'complete'),
   },
   /** A submission came that was taken for automatic: only those who watch for such ones are told. */
-  'submission.spam': { type: NOT_EMITTED, webhooks: 'none', mails: 'none', body: null },
+  'submission.spam': { webhooks: 'none', mails: 'none', body: null },
   /** The time of a session that nobody submitted is over. */
-  'session.expired': {
-    type: pb.EventType.SESSION_EXPIRED,
-    webhooks: 'session.expired',
-    mails: 'none',
-    body: sessionBody('session.expired'),
-  },
+  'session.expired': { webhooks: 'session.expired', mails: 'none', body: sessionBody('session.expired') },
   /** A session was ended by its maker. */
   'session.cancelled': {
-    type: pb.EventType.SESSION_CANCELLED,
     webhooks: 'session.cancelled',
     mails: 'none',
     body: sessionBody('session.cancelled'),
   },
   /** A session with a callback ended, however. */
-  'session.ended': {
-    type: pb.EventType.SESSION_ENDED,
-    webhooks: 'callback',
-    mails: 'none',
-    body: endBody('session.ended'),
-  },
+  'session.ended': { webhooks: 'callback', mails: 'none', body: endBody('session.ended') },
   /** Somebody is to be notified of a session, or reminded of it. Its email is queued with it. */
-  'session.notified': {
-    type: pb.EventType.SESSION_NOTIFIED,
-    webhooks: 'named',
-    mails: 'none',
-    body: notifiedBody('session.notified'),
-  },
+  'session.notified': { webhooks: 'named', mails: 'none', body: notifiedBody('session.notified') },
   /** A user wants to see whether a webhook arrives. */
-  'webhook.test': {
-    type: pb.EventType.WEBHOOK_TEST,
-    webhooks: 'tested',
-    mails: 'none',
-    body: testBody('webhook.test'),
-  },
+  'webhook.test': { webhooks: 'tested', mails: 'none', body: testBody('webhook.test') },
   /** A submission was deleted, with all that holds its answers: the body has ids alone. */
   'submission.deleted': {
-    type: pb.EventType.SUBMISSION_DELETED,
     webhooks: 'submission.deleted',
     mails: 'none',
     body: deletionBody('submission.deleted'),
   },
   /** A person does not want to answer. */
-  'session.declined': {
-    type: pb.EventType.SESSION_DECLINED,
-    webhooks: 'session.declined',
-    mails: 'none',
-    body: sessionBody('session.declined'),
-  },
+  'session.declined': { webhooks: 'session.declined', mails: 'none', body: sessionBody('session.declined') },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
-  'form.activated': { type: NOT_EMITTED, webhooks: 'none', mails: 'confirmation', body: addressBody },
+  'form.activated': { webhooks: 'none', mails: 'confirmation', body: addressBody },
   /** An address is asked whether it takes a form over. */
-  'owner.change_requested': { type: NOT_EMITTED, webhooks: 'none', mails: 'owner_change', body: addressBody },
+  'owner.change_requested': { webhooks: 'none', mails: 'owner_change', body: addressBody },
   /** Another address has taken a form over from this one. */
-  'owner.changed': { type: NOT_EMITTED, webhooks: 'none', mails: 'owner_changed', body: addressBody },
+  'owner.changed': { webhooks: 'none', mails: 'owner_changed', body: addressBody },
   /** Addresses are asked whether they want a form's submissions. */
-  'recipients.added': {
-    type: NOT_EMITTED,
-    webhooks: 'none',
-    mails: 'recipient_confirmation',
-    body: addressesBody,
-  },
+  'recipients.added': { webhooks: 'none', mails: 'recipient_confirmation', body: addressesBody },
   /** A webhook has begun to fail. Both are written where results of deliveries are stored. */
-  'webhook.failing': { type: NOT_EMITTED, webhooks: 'none', mails: 'webhook_failing', body: null },
+  'webhook.failing': { webhooks: 'none', mails: 'webhook_failing', body: null },
   /** It works again. */
-  'webhook.working': { type: NOT_EMITTED, webhooks: 'none', mails: 'webhook_working', body: null },
-} as const satisfies Record<string, EventEffects & { type: pb.EventType; body: unknown }>;
+  'webhook.working': { webhooks: 'none', mails: 'webhook_working', body: null },
+} as const satisfies Record<string, EventEffects & { body: unknown }>;
 
 /** The events that a webhook can register for, as messages name them. */
 export const registrableEvents = {
@@ -119,7 +86,10 @@ export const registrableNames = Object.keys(registrableEvents).filter(isRegistra
 
 /** The events that leave the service as webhooks, and so are shown to anyone who listens. */
 export const emittedEvents: readonly string[] = Object.entries(eventTypes)
-  .filter(([, { type, webhooks }]) => type !== NOT_EMITTED && webhooks !== 'callback' && webhooks !== 'named')
+  .filter(
+    ([name, { webhooks }]) =>
+      eventTypeOf(name) !== NOT_EMITTED && webhooks !== 'callback' && webhooks !== 'named',
+  )
   .map(([name]) => name);
 
 /** The events that somebody in the service may wait for. */
@@ -132,7 +102,8 @@ export function effectsOf(name: string): EventEffects {
 
 /** The type by which messages name an event; unspecified if it stays within the service. */
 export function eventTypeOf(name: string): pb.EventType {
-  return isEventType(name) ? eventTypes[name].type : NOT_EMITTED;
+  const named = isEventType(name) ? name.replace('.', '_') : undefined;
+  return enumValue(pb.EventType, named as NameIn<typeof pb.EventType> | undefined);
 }
 
 /** The name of an event that a message has; empty for none, or one of a newer service. */
@@ -180,7 +151,7 @@ export function sessionEvent(
   type: 'session.expired' | 'session.cancelled' | 'session.declined',
   session: EndedSession,
   at: number,
-): SessionEvent {
+) {
   const createdAt = new Date(at);
   const id = newId('evt', at);
   const { projectId, formId, partialAnswers } = session;
@@ -206,15 +177,5 @@ type EndedSession = Omit<
   projectId: string;
   partialAnswers: JsonObject | null;
   provenance: SessionOrigins | null;
-  createdAt: Date;
-};
-
-type SessionEvent = {
-  id: string;
-  projectId: string;
-  formId: string;
-  sessionId: string;
-  type: string;
-  body: string;
   createdAt: Date;
 };

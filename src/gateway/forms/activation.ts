@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import {
+  ActivateFormResponseSchema,
+  FormSchema,
+  FormsService,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
 import { required, violationsOf } from '../../domain/errors/violations.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
@@ -27,8 +31,8 @@ const activated = shape(FormSchema, '', {
   share: sharedForm,
 });
 
-const activatedReply = z.object({
-  form: activated.schema,
+const activatedReply = shape(ActivateFormResponseSchema, '', {
+  form: activated,
   message: z
     .string()
     .describe('What happens to the confirmation email, and to responses until it is confirmed.'),
@@ -44,7 +48,7 @@ export const activationRoutes: Route[] = tagged('Forms', [
     forms: formTypes,
     headers: { 'Idempotency-Key': idempotencyKey },
     errors: [401, 409],
-    reply: activatedReply,
+    reply: activatedReply.schema,
     handle: activate,
   }),
 ]);
@@ -68,12 +72,7 @@ async function activate(context: RouteContext): Promise<void> {
   // The page of the link says that the form is active.
   if (done === undefined) return response.redirect(303, request.originalUrl);
   if (isPage) return sendPage(response, 200, options.pages.renderActivated(done, email, request));
-  const { form, webhookSecret, message } = done;
-  sendJson(response, 200, {
-    form: activated.of(form),
-    message,
-    ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
-  });
+  sendJson(response, 200, activatedReply.of(done));
 }
 
 /** Throws unless the token can publish the draft: anyone who has none learns nothing about the body. */

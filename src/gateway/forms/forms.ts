@@ -11,7 +11,7 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
 import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
-import { done, listRoute, type Route, replyWith, route, tagged } from '../route.ts';
+import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
 import { flag, ifNoneMatch, jsonObject, pageQuery } from '../schemas.ts';
 import {
   agentSchema,
@@ -144,7 +144,7 @@ export const formRoutes: Route[] = tagged('Forms', [
       qr_svg: flag('Whether `share` has the QR code itself, as SVG, not only its address. Default: false.'),
     }),
     input: ({ id, query }) => ({ formId: id, includeQrSvg: query.qr_svg }),
-    ...replyWith('form', form),
+    ...replyOf(rpcs.getForm.output, { form }),
   }),
   route('patch', '/v1/forms/:id', rpcs.updateForm, {
     summary: 'Give a form its key, once, or say who keeps its definition',
@@ -160,12 +160,12 @@ export const formRoutes: Route[] = tagged('Forms', [
       ...(managedBy !== undefined && { managedBy: managedBy ?? '' }),
     }),
     errors: [409],
-    ...replyWith('form', listedForm),
+    ...replyOf(rpcs.updateForm.output, { form: listedForm }),
   }),
   route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
     summary: 'End a form; what was submitted stays',
     input: ({ id }) => ({ formId: id }),
-    ...replyWith('form', listedForm),
+    ...replyOf(rpcs.archiveForm.output, { form: listedForm }),
   }),
   route('delete', '/v1/forms/:id', rpcs.deleteForm, {
     summary: 'Delete an archived form with everything of it',

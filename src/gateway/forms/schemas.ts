@@ -86,13 +86,10 @@ const share = shape(FormShareSchema, '', {
     .string()
     .nullable()
     .describe('The QR code itself; null unless reading the form asks for it by `qr_svg=true`.'),
-  warnings: from(
-    ({ warnings }) => (warnings.length > 0 ? warnings : undefined),
-    z
-      .array(z.string())
-      .exactOptional()
-      .describe('Settings of the form that do not work with these snippets.'),
-  ),
+  warnings: z
+    .array(z.string())
+    .exactOptional()
+    .describe('Settings of the form that do not work with these snippets.'),
 });
 
 /** How to share a form; absent unless it is published. */

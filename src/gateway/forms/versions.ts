@@ -5,7 +5,6 @@ import {
   ApplyOutcome,
   FormsService,
   FormVersionSchema,
-  type PublishFormVersionResponse,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
@@ -15,7 +14,7 @@ import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
 import { fieldsOf, from, shape, timeReply } from '../../http/shape.ts';
-import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
+import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, ifNoneMatch, pageQuery } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
@@ -67,12 +66,12 @@ const publishQuery = z.object({
     .describe('The version that the definition was made from: 409 if another is current.'),
 });
 
-const publishedReply = z.object({
-  form: form.schema,
-  version: listedVersion.schema,
+const published = {
+  form,
+  version: listedVersion,
   webhook_secret: webhookSecret,
-  changes: z.array(change.schema),
-});
+  changes: { ...change, schema: z.array(change.schema) },
+};
 
 const outcomes = ['created', 'published', 'updated', 'unchanged'] as const;
 
@@ -87,8 +86,7 @@ export const versionRoutes: Route[] = tagged('Forms', [
     input: ({ id, body, query }) => ({ formId: id, definition: body, ...fieldsOf(query) }),
     status: 201,
     errors: [409, 410],
-    reply: publishedReply,
-    answer: publishedOf,
+    ...replyOf(rpcs.publishFormVersion.output, published),
   }),
   route('put', '/v1/forms/by-key/:key', rpcs.applyForm, {
     ...formFile,
@@ -102,10 +100,12 @@ export const versionRoutes: Route[] = tagged('Forms', [
       ...fieldsOf(query),
     }),
     errors: [409, 410],
-    reply: publishedReply.extend({ outcome: z.enum(outcomes).describe('What was done.') }),
-    answer: (applied) => ({
-      ...publishedOf(applied),
-      outcome: outcomes[applied.outcome - ApplyOutcome.CREATED] ?? 'updated',
+    ...replyOf(rpcs.applyForm.output, {
+      ...published,
+      outcome: from(
+        ({ outcome }) => outcomes[outcome - ApplyOutcome.CREATED] ?? 'updated',
+        z.enum(outcomes).describe('What was done.'),
+      ),
     }),
   }),
   listRoute('/v1/forms/:id/versions', rpcs.listFormVersions, {
@@ -119,7 +119,7 @@ export const versionRoutes: Route[] = tagged('Forms', [
     summary: 'Read a published version with its definition',
     segments: { number: z.int().min(1) },
     input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
-    ...replyWith('version', version),
+    ...replyOf(rpcs.getFormVersion.output, { version }),
   }),
   customRoute('get', '/v1/forms/:id/versions/:version/schema', rpcs.getAnswersSchema, {
     summary: 'A schema of the answers to a version, from which clients get types',
@@ -154,18 +154,4 @@ const UNKNOWN = -1;
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {
   return typeof segment === 'string' && /^[1-9]\d{0,8}$/.test(segment) ? Number(segment) : 0;
-}
-
-function publishedOf({
-  form: there,
-  version,
-  webhookSecret: secret,
-  changes,
-}: Pick<PublishFormVersionResponse, 'form' | 'version' | 'webhookSecret' | 'changes'>) {
-  return {
-    form: form.of(there),
-    version: listedVersion.of(version),
-    ...(secret === '' ? {} : { webhook_secret: secret }),
-    changes: changes.map((each) => change.of(each)),
-  };
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { takingPrivateReceivers } from '../../domain/definition/delivery.ts';
 import { type Access, policyOf } from '../../domain/methods.ts';
+import { formTypes } from '../../http/multipart.ts';
 import type { Operation, Route } from '../route.ts';
 import { formExamples, requestExamples } from './examples.ts';
 import { errorReplies, headers, page, replyHeaders } from './replies.ts';
@@ -16,7 +17,7 @@ export function describeApi(routes: readonly Route[], facts: ApiFacts): OpenApi 
     const template = path.replaceAll(/:(\w+)/g, '{$1}');
     paths[template] = {
       ...paths[template],
-      [method]: operationOf(path, operation, accessIn(operation), schemas),
+      [method]: operationOf(path, operation, schemas),
     };
   }
   const described = { paths, webhooks: describeWebhooks(schemas) };
@@ -31,7 +32,10 @@ export function describeApi(routes: readonly Route[], facts: ApiFacts): OpenApi 
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
-    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map(describeTag),
+    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map((name) => ({
+      name,
+      description: tags.get(name),
+    })),
     ...document,
     components: {
       schemas: components,
@@ -41,8 +45,9 @@ export function describeApi(routes: readonly Route[], facts: ApiFacts): OpenApi 
   };
 }
 
-function operationOf(path: string, operation: Operation, access: Access, schemas: Schemas): object {
-  const { name, tag, summary, status = 200 } = operation;
+function operationOf(path: string, operation: Operation, schemas: Schemas): object {
+  const { name, tag, summary, rpc, status = 200 } = operation;
+  const access: Access = rpc === undefined ? { key: 'none' } : policyOf(rpc);
   const parameters = parametersOf(path, operation, schemas);
   const body = bodyOf(operation, schemas);
   return {
@@ -50,7 +55,7 @@ function operationOf(path: string, operation: Operation, access: Access, schemas
     tags: [tag],
     summary,
     description: accessWords(access),
-    security: securityOf(access),
+    security: security[access.key],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
@@ -84,10 +89,6 @@ function checkedReply(operation: Operation, reply: z.ZodType, schemas: Schemas):
     headers: replyHeaders(200, operation),
     content: { 'application/json': { schema: schemas.output(reply) } },
   };
-}
-
-function describeTag(name: string | undefined): object {
-  return { name, description: tags.get(name) };
 }
 
 function parametersOf(
@@ -157,30 +158,18 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, schemas: Schemas)
   };
 }
 
-function accessIn({ rpc }: Operation): Access {
-  return rpc === undefined ? { key: 'none' } : policyOf(rpc);
-}
-
-function securityOf({ key }: Access): object[] {
-  switch (key) {
-    case 'none':
-      return [];
-    case 'optional':
-      return [{}, { key: [] }];
-    case 'required':
-      return [{ key: [] }];
-    default:
-      return key satisfies never;
-  }
-}
+const security: Record<Access['key'], object[]> = {
+  none: [],
+  optional: [{}, { key: [] }],
+  required: [{ key: [] }],
+};
 
 function accessWords({ key, scope }: Access): string {
   if (key === 'none') return 'Needs no key.';
   return key === 'optional' ? `A key needs the scope \`${scope}\`.` : `Scope: \`${scope}\`.`;
 }
 
-const isForm = (type: string) =>
-  type === 'multipart/form-data' || type === 'application/x-www-form-urlencoded';
+const isForm = (type: string) => formTypes.some((known) => known === type);
 
 const tags = new Map<string | undefined, string>([
   ['Forms', 'Make forms, publish them and describe what they ask.'],

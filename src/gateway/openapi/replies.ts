@@ -70,7 +70,7 @@ function header(description: string, required = false): object {
 }
 
 function errorReply(status: number, operation: Operation, schemas: Schemas): object {
-  const { description, reason, message } = errorsByStatus[status] ?? fault;
+  const [reason, message, description] = errorsByStatus[status] ?? fault;
   const violations = reason === Reason.INVALID ? [required('answers.email')] : [];
   const example = restErrorOf(failed(reason, message, { violations })).body;
   const schema = schemas.output(errorBody);
@@ -81,62 +81,35 @@ function errorReply(status: number, operation: Operation, schemas: Schemas): obj
   };
 }
 
-const fault: DescribedError = {
-  description: 'A fault of the service; the message holds the request id that is in the log',
-  reason: Reason.INTERNAL,
-  message: 'Internal error, request 01JD4X7Q2M',
-};
+const fault: DescribedError = [
+  Reason.INTERNAL,
+  'Internal error, request 01JD4X7Q2M',
+  'A fault of the service; the message holds the request id that is in the log',
+];
 
-/** Each status of an error in words, with one of its reasons as an example. */
 const errorsByStatus: Record<number, DescribedError> = {
-  400: {
-    description: 'The request can’t be read',
-    reason: Reason.BAD_REQUEST,
-    message: 'The body is not JSON: see line 1, column 14',
-  },
-  401: {
-    description:
-      'No key, a wrong key, a key without the scope, a wrong token, or an origin that may not post',
-    reason: Reason.INVALID_KEY,
-    message: 'The API key is not valid',
-  },
-  404: {
-    description: 'There is no such thing, or it is another project’s',
-    reason: Reason.NOT_FOUND,
-    message: 'There is no such form',
-  },
-  409: {
-    description: 'The state of the thing forbids it',
-    reason: Reason.CONFLICT,
-    message: 'The session has been submitted',
-  },
-  410: {
-    description: 'Expired, cancelled, closed, archived or deleted',
-    reason: Reason.EXPIRED,
-    message: 'The session has expired',
-  },
-  413: { description: 'Too large', reason: Reason.TOO_LARGE, message: 'The request is too large' },
-  415: {
-    description: 'Another media type than the route reads',
-    reason: Reason.MEDIA_TYPE,
-    message: 'Expected application/json',
-  },
-  422: {
-    description: 'The request can be read but does not fit; `details` names all problems',
-    reason: Reason.INVALID,
-    message: 'answers.email: Required',
-  },
-  429: {
-    description: 'Too many calls; `Retry-After` says when to call again',
-    reason: Reason.RATE_LIMITED,
-    message: 'Too many calls',
-  },
-  500: fault,
-  503: {
-    description: 'Not available just now; `Retry-After` says when to call again',
-    reason: Reason.UNAVAILABLE,
-    message: 'The service is overloaded',
-  },
+  400: [Reason.BAD_REQUEST, 'The body is not JSON: see line 1, column 14', 'The request can’t be read'],
+  401: [
+    Reason.INVALID_KEY,
+    'The API key is not valid',
+    'No key, a wrong key, a key without the scope, a wrong token, or an origin that may not post',
+  ],
+  404: [Reason.NOT_FOUND, 'There is no such form', 'There is no such thing, or it is another project’s'],
+  409: [Reason.CONFLICT, 'The session has been submitted', 'The state of the thing forbids it'],
+  410: [Reason.EXPIRED, 'The session has expired', 'Expired, cancelled, closed, archived or deleted'],
+  413: [Reason.TOO_LARGE, 'The request is too large', 'Too large'],
+  415: [Reason.MEDIA_TYPE, 'Expected application/json', 'Another media type than the route reads'],
+  422: [
+    Reason.INVALID,
+    'answers.email: Required',
+    'The request can be read but does not fit; `details` names all problems',
+  ],
+  429: [Reason.RATE_LIMITED, 'Too many calls', 'Too many calls; `Retry-After` says when to call again'],
+  503: [
+    Reason.UNAVAILABLE,
+    'The service is overloaded',
+    'Not available just now; `Retry-After` says when to call again',
+  ],
 };
 
-type DescribedError = { description: string; reason: FailureReason; message: string };
+type DescribedError = [reason: FailureReason, message: string, description: string];

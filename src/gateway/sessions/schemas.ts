@@ -1,11 +1,16 @@
 import { z } from 'zod';
-import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import {
+  CreateSessionResponseSchema,
+  GetSessionResponseSchema,
+  SessionSchema,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { daysKept } from '../../domain/definition/settings.ts';
 import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
-import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
-import { notifyOf, notifyReply, notifySchema } from '../../http/notify.ts';
+import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
+import { notification, notifyInput } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
+import { replyOf } from '../route.ts';
 import {
   httpsUrl,
   jsonObject,
@@ -39,7 +44,7 @@ const sessionOptions = {
     .boolean()
     .exactOptional()
     .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
-  context: contextSchema.exactOptional(),
+  context: contextSchema.transform(contextToMessage).exactOptional(),
   allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
   callback: z
     .strictObject({
@@ -52,7 +57,14 @@ const sessionOptions = {
     .meta({ id: 'CallbackInput' })
     .exactOptional()
     .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
-  notify: notifySchema.exactOptional(),
+  notify: notifyInput
+    .meta({
+      id: 'NotifyInput',
+      description:
+        'Whom to notify of the session, now and again while it is open: `email`, `webhook_id` or both. Needs an API key with ' +
+        '`sessions:notify`.',
+    })
+    .exactOptional(),
   respondent: z
     .strictObject({ email: z.string() })
     .meta({ id: 'SessionRespondent' })
@@ -153,29 +165,22 @@ export const session = shape(SessionSchema, 'Session', {
     .describe('How it ended; null while it is open. Only `submitted` is an answer.'),
   reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
   allow_decline: z.boolean().describe('Whether the person may decline to answer.'),
-  context: from(({ context }: Session) => context && contextToJson(context), contextSchema.exactOptional()),
+  context: contextSchema.exactOptional(),
   return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
   return_outcome: z.boolean().exactOptional(),
-  callback: from(
-    ({ callback }) => callback && { url_host: callback.urlHost, answers: callback.answers },
-    z
-      .object({
-        url_host: z.string(),
-        answers: z
-          .boolean()
-          .describe('Whether it carries answers, as long as the maker’s key may read them.'),
-      })
-      .exactOptional()
-      .describe('Where its end is reported.'),
-  ),
-  notify: from(
-    ({ notification }: Session) => notifyOf(notification),
-    notifyReply.exactOptional().describe('Who is notified of it, and what came of that.'),
-  ),
-  respondent: from(
-    ({ respondent }: Session) => respondent && { email: respondent.email },
-    z.object({ email: z.string() }).exactOptional().describe('Who is to answer.'),
-  ),
+  callback: z
+    .object({
+      url_host: z.string(),
+      answers: z.boolean().describe('Whether it carries answers, as long as the maker’s key may read them.'),
+    })
+    .exactOptional()
+    .describe('Where its end is reported.'),
+  notify: {
+    ...notification,
+    source: 'notification',
+    schema: notification.schema.exactOptional().describe('Who is notified of it, and what came of that.'),
+  },
+  respondent: z.object({ email: z.string() }).exactOptional().describe('Who is to answer.'),
   partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: from(
     readProvenance,
@@ -183,14 +188,20 @@ export const session = shape(SessionSchema, 'Session', {
   ),
 });
 
-export const readReply = z.object({
-  session: session.schema,
-  submission: submission.schema
-    .exactOptional()
-    .describe('What ended the session, for keys with `submissions:read`.'),
-});
+const sessionRead = {
+  session,
+  submission: {
+    ...submission,
+    schema: submission.schema
+      .exactOptional()
+      .describe('What ended the session, for keys with `submissions:read`.'),
+  },
+};
 
-export const sessionCreatedReply = readReply.extend({
+export const readReply = shape(GetSessionResponseSchema, '', sessionRead);
+
+export const sessionCreated = replyOf(CreateSessionResponseSchema, {
+  ...sessionRead,
   callback_secret: z
     .string()
     .exactOptional()
@@ -213,13 +224,3 @@ export const sessionQuery = z.object({
       description: 'Answers once the session has ended, at the latest after so many seconds.',
     }),
 });
-
-export const submittedReply = z.object({
-  ok: z.literal(true),
-  submission_id: z.string(),
-  submission: submission.schema,
-  session: session.schema,
-});
-
-/** What a session is made with, beside what it asks. */
-export type SessionOptions = z.output<typeof createSessionBody>;

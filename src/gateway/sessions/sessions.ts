@@ -2,20 +2,17 @@ import type { Response } from 'express';
 import { z } from 'zod';
 import {
   type AwaitSessionResponse,
-  type CreateSessionResponse,
   type GetSessionResponse,
   SessionStatus,
   SessionsService,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { enumValue } from '../../domain/enums.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
-import { contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
-import { notifyToMessage } from '../../http/notify.ts';
 import { sendJson } from '../../http/reply.ts';
-import { durationOf, fieldsOf, present, timeOf, timeReply } from '../../http/shape.ts';
+import { durationOf, fieldsOf, from, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
-import { customRoute, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
+import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { ifNoneMatch, pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
@@ -24,13 +21,11 @@ import {
   createSessionBody,
   declineSessionBody,
   readReply,
-  type SessionOptions,
   session,
-  sessionCreatedReply,
+  sessionCreated,
   sessionQuery,
   sessionStatus,
   submitSessionBody,
-  submittedReply,
   updateSessionBody,
 } from './schemas.ts';
 
@@ -42,26 +37,20 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Open a session of a published form',
     body: createSessionBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ subject: { case: 'formId' as const, value: id }, ...optionsOf(body) }),
+    input: ({ id, body }) => ({ subject: { case: 'formId' as const, value: id }, ...fieldsOf(body) }),
     status: 201,
     errors: [409, 410],
-    reply: sessionCreatedReply,
-    answer: createdOf,
+    ...sessionCreated,
   }),
   route('post', '/v1/sessions', rpcs.createSession, {
     name: 'ask',
     summary: 'Ask a person: open a session of questions of your own, or of a form',
     shape: askBody,
     check: checkAsked,
-    input: ({ body: { subject, retentionDays, ...body } }) => ({
-      subject,
-      retentionDays,
-      ...optionsOf(body),
-    }),
+    input: ({ body: { subject, ...body } }) => ({ subject, ...fieldsOf(body) }),
     status: 201,
     errors: [404, 409, 410],
-    reply: sessionCreatedReply,
-    answer: createdOf,
+    ...sessionCreated,
   }),
   listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
     summary: 'List a form’s sessions, newest first',
@@ -77,7 +66,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
     summary: 'Read a session and its submission, or wait for its end',
     query: sessionQuery,
-    reply: readReply,
+    reply: readReply.schema,
     handle: readSession,
   }),
   route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
@@ -104,21 +93,19 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Extend a session, or change its prefill, metadata or partial answers',
     body: updateSessionBody,
     bodyOptional: true,
-    input: ({ id, body: { expires_in, extend_by, expires_at: expireTime, ...body } }) => ({
+    input: ({ id, body: { expires_at: expireTime, ...body } }) => ({
       sessionId: id,
-      ...body,
-      expiresIn: durationOf(expires_in),
-      extendBy: durationOf(extend_by),
+      ...fieldsOf(body),
       ...(expireTime !== undefined && { expireTime }),
     }),
     errors: [409, 410],
-    ...replyWith('session', session),
+    ...replyOf(rpcs.updateSession.output, { session }),
   }),
   route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
     summary: 'End a session before its time',
     input: ({ id }) => ({ sessionId: id }),
     errors: [409, 410],
-    ...replyWith('session', session),
+    ...replyOf(rpcs.cancelSession.output, { session }),
   }),
   route('post', '/v1/sessions/:id/decline', rpcs.declineSession, {
     summary: 'End a session whose person does not want to answer',
@@ -126,7 +113,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     bodyOptional: true,
     input: ({ id, body: { reason = '' } }) => ({ sessionId: id, reason }),
     errors: [409, 410],
-    ...replyWith('session', session),
+    ...replyOf(rpcs.declineSession.output, { session }),
   }),
   route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
     summary: 'Submit a session for its user',
@@ -135,49 +122,22 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     input: ({ id, body }) => ({ sessionId: id, ...body }),
     status: 201,
     errors: [409, 410],
-    reply: submittedReply,
-    answer: (submitted) => ({
-      ok: true as const,
-      submission_id: present(submitted.submission).id,
-      submission: submission.of(submitted.submission),
-      session: session.of(submitted.session),
+    ...replyOf(rpcs.submitSession.output, {
+      ok: z.literal(true),
+      submission_id: from((submitted) => present(submitted.submission).id, z.string()),
+      submission,
+      session,
     }),
   }),
 ]);
-
-function createdOf({ session: there, submission: given, callbackSecret }: CreateSessionResponse) {
-  return {
-    session: session.of(there),
-    ...(given !== undefined && { submission: submission.of(given) }),
-    ...(callbackSecret !== '' && { callback_secret: callbackSecret }),
-  };
-}
 
 /** Reads what is asked: a typed message can't carry all that may be wrong with a definition. */
 function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContext) {
   const parsed = askBody.safeParse(raw);
   if (parsed.error) return { ok: false as const, violations: violationsOf(parsed.error, raw) };
-  const {
-    form_id: _,
-    definition: __,
-    schema: ___,
-    retention_days: retentionDays = 0,
-    ...options
-  } = parsed.data;
+  const { form_id: _, definition: __, schema: ___, ...options } = parsed.data;
   const subject = readSubject(parsed.data, allowPrivateUrls);
-  return subject.ok
-    ? { ok: true as const, value: { ...options, subject: subject.value, retentionDays } }
-    : subject;
-}
-
-/** What a session is made with, beside what it asks. */
-function optionsOf({ expires_in, context, notify, ...body }: SessionOptions) {
-  return {
-    ...fieldsOf(body),
-    expiresIn: durationOf(expires_in),
-    ...(context !== undefined && { context: contextToMessage(context) }),
-    ...(notify !== undefined && { notify: notifyToMessage(notify) }),
-  };
+  return subject.ok ? { ok: true as const, value: { ...options, subject: subject.value } } : subject;
 }
 
 async function readSession(context: RouteContext): Promise<void> {
@@ -192,9 +152,5 @@ async function readSession(context: RouteContext): Promise<void> {
 }
 
 function sendSession(response: Response) {
-  return ({ session: there, submission: given }: GetSessionResponse | AwaitSessionResponse) =>
-    sendJson(response, 200, {
-      session: session.of(there),
-      ...(given !== undefined && { submission: submission.of(given) }),
-    } satisfies z.input<typeof readReply>);
+  return (read: GetSessionResponse | AwaitSessionResponse) => sendJson(response, 200, readReply.of(read));
 }

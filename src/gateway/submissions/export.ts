@@ -6,8 +6,8 @@ import {
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
-import { timeOf, timeReply } from '../../http/shape.ts';
-import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import { timeReply } from '../../http/shape.ts';
+import { customRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { filterQuery, submission } from './submissions.ts';
 
@@ -77,8 +77,10 @@ export const streamRoutes: Route[] = tagged('Submissions', [
     input: ({ body }) => ({ formId: body.form_id }),
     status: 201,
     errors: [404],
-    reply: z.object({ token: z.string(), expires_at: timeReply }),
-    answer: ({ token, expireTime }) => ({ token, expires_at: timeOf(expireTime) }),
+    ...replyOf(SubmissionsService.method.createStreamToken.output, {
+      token: z.string(),
+      expires_at: timeReply,
+    }),
   }),
 ]);
 

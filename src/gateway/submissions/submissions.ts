@@ -2,17 +2,17 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import {
   type AnswerFilterSchema,
-  type Submission,
+  RespondentSchema,
   SubmissionSchema,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { enumValue } from '../../domain/enums.ts';
-import { contextSchema, contextToJson } from '../../domain/sessions/context.ts';
+import { contextSchema } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { fieldsOf, from, shape, timeOf, timeReply } from '../../http/shape.ts';
-import { done, listRoute, type Route, readQuery, replyWith, route, tagged } from '../route.ts';
+import { done, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import { flag, jsonObject, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
@@ -21,6 +21,12 @@ const { method: rpcs } = SubmissionsService;
 const MAX_OFFSET = 2 ** 31 - 1;
 
 const status = z.enum(['accepted', 'spam']);
+
+const respondent = shape(RespondentSchema, '', {
+  method: z.literal('email_code'),
+  email: z.string(),
+  verified_at: from('verify_time', timeReply),
+});
 
 /** A submission as replies have it. */
 export const submission = shape(SubmissionSchema, 'Submission', {
@@ -33,25 +39,18 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   status,
   created_at: timeReply,
   metadata: jsonObject.describe('The metadata of its session.'),
-  context: from(
-    ({ context }: Submission) => context && contextToJson(context),
-    contextSchema.exactOptional().describe('What the person was shown; where one submission is read.'),
-  ),
-  personal: from(
-    ({ personal }) => (personal.length > 0 ? personal : undefined),
-    z
-      .array(z.string())
-      .exactOptional()
-      .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
-  ),
-  respondent: from(
-    readRespondent,
-    z
-      .object({ method: z.literal('email_code'), email: z.string(), verified_at: timeReply })
+  context: contextSchema.exactOptional().describe('What the person was shown; where one submission is read.'),
+  personal: z
+    .array(z.string())
+    .exactOptional()
+    .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
+  respondent: {
+    ...respondent,
+    schema: respondent.schema
       .nullable()
       .meta({ id: 'Respondent' })
       .describe('Who answered on the page with a code emailed to their address; null for all others.'),
-  ),
+  },
   provenance: from(
     readProvenance,
     provenance
@@ -61,12 +60,6 @@ export const submission = shape(SubmissionSchema, 'Submission', {
       ),
   ),
 });
-
-function readRespondent({ respondent }: Submission) {
-  if (respondent === undefined) return null;
-  const { email, verifyTime } = respondent;
-  return { method: 'email_code' as const, email, verified_at: timeOf(verifyTime) };
-}
 
 /** What submissions are asked for by, in a list and in a stream. */
 export const filterQuery = {
@@ -145,7 +138,7 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
     input: ({ id }) => ({ submissionId: id }),
-    ...replyWith('submission', submission),
+    ...replyOf(rpcs.getSubmission.output, { submission }),
   }),
   route('delete', '/v1/submissions/:id', rpcs.deleteSubmission, {
     summary: 'Delete a submission with its event, deliveries and files',
@@ -164,27 +157,19 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
       form_id: z.string().exactOptional().describe('Only in this form; absent: in all of the project.'),
       cursor: z.string().exactOptional().describe('The `next_cursor` of the reply before.'),
     }),
-    input: ({ body }) => ({
-      value: body.value,
-      formId: body.form_id ?? '',
-      pageToken: body.cursor ?? '',
-    }),
-    reply: z.object({
+    input: ({ body: { cursor = '', ...body } }) => ({ ...fieldsOf(body), pageToken: cursor }),
+    ...replyOf(rpcs.eraseSubmissions.output, {
       ok: z.literal(true),
       erased_submissions: z.int(),
       erased_sessions: z.int().describe('Beside those of the submissions.'),
       searched_rows: z.int().describe('Submissions, sessions and events that this call looked at.'),
-      next_cursor: z
-        .string()
-        .nullable()
-        .describe('Call again with it: a call looks through about two seconds’ worth. Null at the end.'),
-    }),
-    answer: ({ erasedSubmissions, erasedSessions, searchedRows, nextPageToken }) => ({
-      ok: true as const,
-      erased_submissions: erasedSubmissions,
-      erased_sessions: erasedSessions,
-      searched_rows: searchedRows,
-      next_cursor: nextPageToken === '' ? null : nextPageToken,
+      next_cursor: from(
+        'next_page_token',
+        z
+          .string()
+          .nullable()
+          .describe('Call again with it: a call looks through about two seconds’ worth. Null at the end.'),
+      ),
     }),
   }),
 ]);

@@ -6,7 +6,7 @@ import { MAX_QUESTIONS, sessionSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import { notifySchema, notifyToMessage } from '../../http/notify.ts';
+import { notifyInput } from '../../http/notify.ts';
 import { durationOf, fieldsOf, present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
@@ -27,11 +27,6 @@ const question = jsonObject.meta({
     id: { type: 'string', description: 'Names the answer. Default: made of the label.' },
   },
 });
-
-/** A schema that the API description names, without its name: not all clients follow references. */
-function inline<Shape extends z.ZodRawShape>({ shape }: z.ZodObject<Shape>) {
-  return z.strictObject(shape);
-}
 
 /** The tool that hands questions over to a person. */
 export const askPerson = defineTool({
@@ -54,7 +49,10 @@ export const askPerson = defineTool({
       .exactOptional()
       .describe('In place of questions: a flat JSON Schema of the answer that you want.'),
     form_id: formId.exactOptional().describe('In place of questions: a published form.'),
-    context: inline(contextSchema)
+    // Without the name that the API description has: not all clients follow references.
+    context: z
+      .strictObject(contextSchema.shape)
+      .transform(contextToMessage)
       .exactOptional()
       .describe('What the person has to see in order to answer: plain text, up to 64 KiB.'),
     allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
@@ -84,7 +82,7 @@ export const askPerson = defineTool({
           'worth nothing. The key needs sessions:notify.',
       ),
     return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
-    notify: inline(notifySchema)
+    notify: notifyInput
       .exactOptional()
       .describe(
         'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
@@ -99,19 +97,13 @@ export const askPerson = defineTool({
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
-  async run(
-    { questions, schema, form_id, context: shown, notify, message, expires_in, ...input },
-    exchange,
-    context,
-  ) {
+  async run({ questions, schema, form_id, message, expires_in, ...input }, exchange, context) {
     const { mcpReq } = context;
     const asked = mcpReq.requestState<Pending>();
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
     const opened = await exchange.call(rpcs.createSession, {
       ...fieldsOf(input),
       subject: subjectOf({ questions, schema, form_id }, exchange),
-      ...(shown && { context: contextToMessage(shown) }),
-      ...(notify && { notify: notifyToMessage(notify) }),
       expiresIn: durationOf(expires_in),
     });
     const session = present(opened.session);

@@ -7,7 +7,7 @@ import {
   FormsService,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
 import {
   cursor,
@@ -97,23 +97,18 @@ export const formTools: Tool[] = [
       page_url: z.string().nullable().describe('The form’s public page; null if it has none.'),
       webhook_secret: z.string().optional(),
     }),
-    async run({ form_id, activation_token, email }, { call }) {
-      const {
-        form: published,
-        webhookSecret,
-        message,
-      } = await call(rpcs.activateForm, {
-        formId: form_id,
-        activationToken: activation_token,
-        email,
-      });
+    async run(input, { call }) {
+      const activated = await call(rpcs.activateForm, fieldsOf(input));
       return {
         facts: {
-          form: form.of(published),
-          page_url: textOrNull(present(published).share?.pageUrl ?? ''),
-          ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
+          form: form.of(activated.form),
+          page_url: textOrNull(present(activated.form).share?.pageUrl ?? ''),
+          ...(activated.webhookSecret !== '' && { webhook_secret: activated.webhookSecret }),
         },
-        next: [message, 'The form is live: submit_answers for your own, ask_person for those of a person.'],
+        next: [
+          activated.message,
+          'The form is live: submit_answers for your own, ask_person for those of a person.',
+        ],
       };
     },
   }),
@@ -132,20 +127,16 @@ export const formTools: Tool[] = [
       webhook_secret: z.string().optional(),
     }),
     async run(input, { call, ...exchange }) {
-      const {
-        form: changed,
-        version,
-        webhookSecret,
-      } = await call(rpcs.publishFormVersion, {
+      const published = await call(rpcs.publishFormVersion, {
         formId: input.form_id,
         definition: definitionOf(input.definition, exchange),
         idempotencyKey: input.idempotency_key ?? '',
       });
       return {
         facts: {
-          form: form.of(changed),
-          version: present(version).number,
-          ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
+          form: form.of(published.form),
+          version: present(published.version).number,
+          ...(published.webhookSecret !== '' && { webhook_secret: published.webhookSecret }),
         },
       };
     },

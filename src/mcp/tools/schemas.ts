@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Session, SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { idOf, withFieldIds } from '../../domain/definition/questions.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
@@ -7,7 +7,7 @@ import { isObject } from '../../domain/json/json.ts';
 import { formLimits, idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import { notifyOf } from '../../http/notify.ts';
+import { notification } from '../../http/notify.ts';
 import { readProvenance } from '../../http/reply-parts.ts';
 import { from, shape } from '../../http/shape.ts';
 import { jsonObject, type ToolContext } from '../tool.ts';
@@ -59,13 +59,14 @@ export const session = shape(SessionSchema, '', {
   status: z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']),
   url: z.string().describe('The page on which a person answers.'),
   expires_at: z.string(),
-  notify: from(
-    ({ notification }: Session) => notifyOf(notification),
-    z
+  notify: {
+    ...notification,
+    source: 'notification',
+    schema: z
       .looseObject({ sent_at: z.string().nullable(), failed: z.boolean(), stopped: z.boolean() })
       .optional()
       .describe('Who is notified, and what came of that.'),
-  ),
+  },
   submission_id: z.string().nullable(),
   outcome: z
     .enum(['submitted', 'declined', 'expired', 'cancelled'])

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
   type Client,
   Code,
@@ -12,6 +12,7 @@ import {
 import {
   AdminService,
   RevokeKeyRequest_Children as Children,
+  FailingWebhookSchema,
 } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { INSTALLATION } from '../../domain/audit.ts';
@@ -26,6 +27,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
 import { signOutEverywhere } from '../owners/owner-sessions.ts';
+import { rowToMessage } from '../row-proto.ts';
 import {
   type AdminContext,
   adminEntry,
@@ -111,16 +113,8 @@ export function adminService(context: AdminContext, log: Log) {
       )) {
         const names = await projectNames(database, [...new Set(webhooks.map(({ projectId }) => projectId))]);
         yield {
-          webhooks: webhooks.map(
-            ({ projectId, formId, failingSince, openUntil, disabledReason, error, ...same }) => ({
-              ...same,
-              project: names.get(projectId) ?? projectId,
-              formId: formId ?? '',
-              failingSince: failingSince === null ? undefined : timestampFromDate(failingSince),
-              openUntil: openUntil === null ? undefined : timestampFromDate(openUntil),
-              disabledReason: disabledReason ?? '',
-              error: error ?? '',
-            }),
+          webhooks: webhooks.map(({ projectId, ...webhook }) =>
+            rowToMessage(FailingWebhookSchema, webhook, { project: names.get(projectId) ?? projectId }),
           ),
         };
       }

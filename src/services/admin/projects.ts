@@ -1,6 +1,5 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
+import { type AdminService, ProjectSchema } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { demoFormId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import type { Transaction } from '../../store/database/database.ts';
@@ -13,6 +12,7 @@ import {
   removeRowsOfProject,
 } from '../../store/projects/projects.ts';
 import { listFormIds } from '../../store/submissions/erasure.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { type ErasurePlace, eraseByValue, erasureProblems } from '../submissions/erasure.ts';
 import {
   type AdminContext,
@@ -32,13 +32,9 @@ export function adminProjects(context: AdminContext) {
         listProjects(database, { limit: pageSizes.max, cursor }),
       )) {
         yield {
-          projects: projects.map(({ id, name, createdAt, keys, forms }) => ({
-            id,
-            name,
-            createTime: timestampFromDate(createdAt),
-            keyCount: keys,
-            formCount: forms,
-          })),
+          projects: projects.map(({ keys: keyCount, forms: formCount, ...project }) =>
+            rowToMessage(ProjectSchema, project, { keyCount, formCount }),
+          ),
         };
       }
     },

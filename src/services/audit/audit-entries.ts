@@ -1,17 +1,15 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type {
+import {
   AuditEntrySchema,
-  AuditService,
-  ListAuditEntriesRequest,
+  type AuditService,
+  type ListAuditEntriesRequest,
 } from '../../../gen/headlessforms/v1/audit_pb.js';
-import type { AuditEntry } from '../../domain/audit.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter, instantOf, refuseUnfitFilter } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {
@@ -21,7 +19,7 @@ export function auditService({ database, audit }: ServiceContext): ServiceImpl<t
       const { items, next } = await listEntries(database, projectId, filterOf(request), pageOf(request));
       audit.note(call, {});
       return {
-        entries: items.map(entryToMessage),
+        entries: items.map((entry) => rowToMessage(AuditEntrySchema, entry, {})),
         nextPageToken: next === null ? '' : `${next.createdAt}.${next.id}`,
       };
     },
@@ -52,17 +50,3 @@ function pageOf({ pageSize, pageToken }: ListAuditEntriesRequest): { limit: numb
 
 /** The last entry of the page before. */
 const place = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\.(\d{1,15})$/;
-
-function entryToMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
-  return {
-    createTime: timestampFromDate(entry.createdAt),
-    actor: entry.actor,
-    action: entry.action,
-    resource: entry.resource ?? '',
-    formId: entry.formId ?? '',
-    detail: entry.detail ?? '',
-    count: entry.count,
-    clientAddress: entry.clientAddress ?? '',
-    requestId: entry.requestId ?? '',
-  };
-}

@@ -2,10 +2,10 @@ import { checkDefinition, type FormDefinition } from '../../domain/definition/de
 import { demoFormId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
-import type { Database } from '../../store/database/database.ts';
 import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
 import { activateForm } from '../../store/forms/versions.ts';
 import { lockProject } from '../../store/projects/projects.ts';
+import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { newForm, newVersion } from './form-rows.ts';
 
@@ -16,10 +16,7 @@ import { newForm, newVersion } from './form-rows.ts';
 export async function ensureDemoForm({
   database,
   now,
-}: {
-  database: Database;
-  now: () => number;
-}): Promise<void> {
+}: Pick<ServiceContext, 'database' | 'now'>): Promise<void> {
   if ((await findAnyForm(database, demoFormId)) !== null) return;
   const { id: projectId } = await projectNamed(database, DEMO_PROJECT, now());
   const definition = demoDefinition();
@@ -30,17 +27,15 @@ export async function ensureDemoForm({
     // Instances that start at once take turns here; the second one finds the form made.
     await lockProject(tx, projectId);
     if ((await findAnyForm(tx, demoFormId)) !== null) return;
-    const form = newForm(
-      definition,
-      {
-        id: demoFormId,
-        projectId,
-        createdBy: 'system',
-        activationHash: tokenHash,
-        activationExpiresAt: new Date(at.getTime() + DAY_MS),
-      },
-      at,
-    );
+    const activationExpiresAt = new Date(at.getTime() + DAY_MS);
+    const draft = {
+      id: demoFormId,
+      projectId,
+      createdBy: 'system',
+      activationHash: tokenHash,
+      activationExpiresAt,
+    };
+    const form = newForm(definition, draft, at);
     await insertForm(tx, form);
     const version = newVersion(definition, at);
     await activateForm(tx, { formId: demoFormId, tokenHash, ownerEmail: '', version });

@@ -1,12 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { AgentSchemaSchema } from '../../../gen/headlessforms/v1/agent_schema_pb.js';
 import {
   type CreatorSchema,
   CreatorType,
-  type FormSchema,
-  FormStatus,
-  type FormVersionSchema,
+  FormSchema,
+  FormVersionSchema,
   type PublicFormSchema,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { agentSchema } from '../../domain/answers/agent-schema.ts';
@@ -17,12 +15,12 @@ import { definitionToMessage } from '../../domain/definition/definition-proto.ts
 import { publicDefinition } from '../../domain/definition/public-definition.ts';
 import { type Share, shareOf } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
-import { enumValue } from '../../domain/enums.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
 import type { VersionSummary } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
+import { rowToMessage } from '../row-proto.ts';
 import type { PublishedForm } from './form-access.ts';
 
 /** A form as callers with these scopes see it; lists leave the definition out. */
@@ -31,28 +29,14 @@ export function formToMessage(
   definition?: FormDefinition,
   { share, scopes = ['*'] }: { share?: Share; scopes?: readonly string[] } = {},
 ): MessageInitShape<typeof FormSchema> {
-  const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
-  return {
-    id,
-    name,
-    slug,
-    status: enumValue(FormStatus, status),
-    currentVersionId: currentVersionId ?? '',
-    createdBy: creatorOf(createdBy),
-    ownerEmail: ownerEmail ?? '',
-    key: form.key ?? '',
-    managedBy: form.managedBy ?? '',
-    pendingOwnerEmail: form.pendingOwnerEmail ?? '',
-    createTime: timestampFromDate(form.createdAt),
-    ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
-    ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
-    ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
+  return rowToMessage(FormSchema, form, {
+    createdBy: creatorOf(form.createdBy),
     ...(definition !== undefined && {
       definition: definitionToReader(definition, scopes),
       missingTranslations: missingTranslations(definition),
     }),
     ...(share !== undefined && { share }),
-  };
+  });
 }
 
 /** What a form asks, as callers without a key see it: nothing of its owner, its maker and its receivers. */
@@ -91,16 +75,10 @@ export function versionToMessage(
   form: Pick<Form, 'currentVersionId'>,
   { definition, scopes = [] }: { definition?: FormDefinition; scopes?: readonly string[] } = {},
 ): MessageInitShape<typeof FormVersionSchema> {
-  const { id, number, checksum, createdAt, breaking } = version;
-  return {
-    id,
-    number,
-    checksum,
-    createTime: timestampFromDate(createdAt),
-    current: id === form.currentVersionId,
-    breaking,
+  return rowToMessage(FormVersionSchema, version, {
+    current: version.id === form.currentVersionId,
     ...(definition !== undefined && { definition: definitionToReader(definition, scopes) }),
-  };
+  });
 }
 
 /** Who made a form, as the database has it: `public`, `system` or the id of a key. */

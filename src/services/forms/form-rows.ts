@@ -11,8 +11,9 @@ import { type EventType, eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
+import { nullsOf } from '../../store/database/columns.ts';
 import type { NewEvent } from '../../store/events.ts';
-import type { Form } from '../../store/forms/forms.ts';
+import { type Form, FormEntity } from '../../store/forms/forms.ts';
 import type { NewVersion } from '../../store/forms/versions.ts';
 
 /** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */
@@ -39,8 +40,7 @@ export function requireDefinition(
  */
 export function newForm(definition: FormDefinition, draft: Draft, at: Date): Form {
   return {
-    createdFrom: null,
-    draftSecret: null,
+    ...nullsOf(FormEntity),
     activationHash: hashSecret(newToken()),
     activationExpiresAt: at,
     ...draft,
@@ -48,21 +48,7 @@ export function newForm(definition: FormDefinition, draft: Draft, at: Date): For
     slug: definition.slug,
     status: 'draft',
     draftDefinition: definition,
-    currentVersionId: null,
-    retentionDays: null,
-    activatedAt: null,
-    ownerEmail: null,
-    ownerConfirmedAt: null,
-    pendingOwnerEmail: null,
     ownerEpoch: 0,
-    archivedAt: null,
-    closedAt: null,
-    deletedAt: null,
-    questionChecksum: null,
-    questionDueAt: null,
-    key: null,
-    managedBy: null,
-    readUpTo: null,
     createdAt: at,
     updatedAt: at,
   };

@@ -146,13 +146,8 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       const caller = callerOf(call);
       const form = await changeableForm(database, caller, formId);
       if (form.status === 'draft') {
-        throw failed(
-          Reason.CONFLICT,
-          'The form is a draft. The address that activates it becomes its owner',
-          {
-            nextCall: NextCall.ACTIVATE_FORM,
-          },
-        );
+        const message = 'The form is a draft. The address that activates it becomes its owner';
+        throw failed(Reason.CONFLICT, message, { nextCall: NextCall.ACTIVATE_FORM });
       }
       requireEmail(email);
       requireRight(caller, 'ownership');

@@ -137,13 +137,8 @@ export async function giveCode(
     const asked = { ...place, browserHash: hashSecret(browser), maxTries: CODE_TRIES };
     const id = await tryCode(tx, asked);
     if (id === null || !isRespondentCode(verifyingKeys, id, code)) return false;
-    await keepCode(
-      tx,
-      id,
-      place.sessionId === null
-        ? { lifeMs: FORM_VISIT_MS }
-        : { until: page.session?.expiresAt, lifeMs: HOUR_MS },
-    );
+    const ofSession = { until: page.session?.expiresAt, lifeMs: HOUR_MS };
+    await keepCode(tx, id, place.sessionId === null ? { lifeMs: FORM_VISIT_MS } : ofSession);
     await keepReply(tx, call, {});
     return true;
   });
@@ -168,12 +163,8 @@ function requirePlace(page: RespondentPage): Omit<CodePlace, 'browserHash'> {
 }
 
 function requireBrowser(browser: string): void {
-  if (!isBrowser(browser))
-    throw badParameter(
-      'browser',
-      'custom',
-      `Expected ${browserLength.min} to ${browserLength.max} characters`,
-    );
+  const message = `Expected ${browserLength.min} to ${browserLength.max} characters`;
+  if (!isBrowser(browser)) throw badParameter('browser', 'custom', message);
 }
 
 function isBrowser(browser: string): boolean {

@@ -1,8 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Duration, durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type { CreateKeyRequest, KeySchema, KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
+import { type CreateKeyRequest, KeySchema, type KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import { failed, insufficientScope, invalid, notFound } from '../../domain/errors/failure.ts';
 import { custom, type Violation } from '../../domain/errors/violations.ts';
@@ -28,6 +28,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { pageRequestOf, requireFound, secondsProblems, textProblems } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
@@ -214,18 +215,7 @@ function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scop
 
 /** A key as replies have it, without its text. */
 export function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
-  const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt, createdBy } = key;
-  return {
-    id,
-    name,
-    scopes,
-    project,
-    last4,
-    createdBy: createdBy ?? '',
-    createTime: timestampFromDate(createdAt),
-    ...(expiresAt !== null && { expireTime: timestampFromDate(expiresAt) }),
-    ...(lastUsedAt !== null && { lastUseTime: timestampFromDate(lastUsedAt) }),
-  };
+  return rowToMessage(KeySchema, key, { project });
 }
 
 /** How long a caller's key still works, in milliseconds; undefined if it has no end. No key outlives its maker. */

@@ -3,8 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { FormDefinition as DefinitionMessage } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { FormAvailability, type OwnedFormSchema } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { FormAvailability, OwnedFormSchema } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
@@ -34,6 +33,7 @@ import {
   submissionLimitOf,
 } from '../forms/form-access.ts';
 import { formEvents } from '../forms/form-rows.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function ownerForm(
@@ -118,25 +118,20 @@ export function ownedFormToMessage(
   const standing = { ...form, version: { definition } };
   const { closesAt } = definition.settings;
   const limit = submissionLimitOf(standing);
-  return {
+  return rowToMessage(OwnedFormSchema, form, {
     ...facts,
     availability: enumValue(FormAvailability, availabilityOf(standing, now)),
     ...(closesAt !== undefined && { settingsCloseTime: timestampFromDate(new Date(closesAt)) }),
     ...(Number.isFinite(limit.max) && { submissionLimit: limit }),
-    id: form.id,
-    name: form.name,
     versionId: form.currentVersionId,
     keptIn: keeperOf(form),
-    status: enumValue(FormStatus, form.status),
     confirmed: form.ownerConfirmedAt !== null,
-    createTime: timestampFromDate(form.createdAt),
     acceptedCount: form.accepted,
     spamCount: form.spam,
     unreadCount: form.unread,
     readSubmissionId: form.readUpTo ?? '',
-    ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
     ...(facts !== undefined && { definition: withoutDelivery(definition) }),
-  };
+  });
 }
 
 /** Which file keeps a form, as far as it is known; empty if none does. */

@@ -2,7 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import Bowser from 'bowser';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { OwnerSessionSchema, type OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { widestNetworkOf } from '../../domain/addresses/ip-address.ts';
 import { failed } from '../../domain/errors/failure.ts';
@@ -26,6 +26,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /**
  * Finds the owner behind a session's token.
@@ -97,11 +98,8 @@ export function sessionMethods(context: ServiceContext) {
         const linkHash = hashSecret(token);
         if (isElsewhere(await findMailedLink(tx, linkHash), browser)) throw elsewhere();
         if (!(await useMailedLink(tx, linkHash))) throw used();
-        return keepReply(
-          tx,
-          call,
-          await openOwnerSession(tx, context, call, { address, stay, formerSessionToken }),
-        );
+        const opened = await openOwnerSession(tx, context, call, { address, stay, formerSessionToken });
+        return keepReply(tx, call, opened);
       });
     },
 
@@ -109,14 +107,10 @@ export function sessionMethods(context: ServiceContext) {
       const { address, tokenHash: own } = ownerOf(call);
       const sessions = await listOwnerSessions(database, address);
       return {
-        sessions: sessions.map(({ tokenHash: id, browser, createdAt, usedAt, expiresAt }) => ({
-          id,
-          browser,
-          createTime: timestampFromDate(createdAt),
-          lastUseTime: timestampFromDate(usedAt ?? createdAt),
-          expireTime: timestampFromDate(expiresAt),
-          current: id === own,
-        })),
+        sessions: sessions.map(({ tokenHash: id, ...session }) => {
+          const lastUseTime = timestampFromDate(session.usedAt ?? session.createdAt);
+          return rowToMessage(OwnerSessionSchema, session, { id, lastUseTime, current: id === own });
+        }),
       };
     },
 

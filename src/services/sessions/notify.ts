@@ -147,7 +147,7 @@ function notificationToMessage(
     message,
     remindAfter: remindAfter.map((seconds) => ({ seconds: BigInt(seconds) })),
     ...(times.length > 0 && { sentTime: timestampFromDate(new Date(Math.max(...times))) }),
-    failed: needed.some(({ hasFailed, error }) => hasFailed && error !== MAIL_STOPPED),
+    failed: needed.some(({ status, error }) => status === 'failed' && error !== MAIL_STOPPED),
     stopped: needed.some(({ error }) => error === MAIL_STOPPED),
     error: needed.findLast(({ error }) => error !== null)?.error ?? '',
   };

@@ -1,11 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   SessionOutcome,
-  type SessionSchema,
-  SessionStatus,
+  SessionSchema,
   type UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
@@ -25,6 +23,7 @@ import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, refuseIfClosed, sessionsForm } from '../forms/form-access.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions/submission-proto.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
 
@@ -171,22 +170,10 @@ function sessionToMessage(
 ): MessageInitShape<typeof SessionSchema> {
   const notification = notifications.get(session.id);
   const { allowPartial } = form.version.definition.settings;
-  return {
-    id: session.id,
-    formId: session.formId,
+  return rowToMessage(SessionSchema, session, {
     formVersionId: session.versionId,
-    status: enumValue(SessionStatus, session.status),
     url: `${settings.hostedUrl}/f/${pageIdOf(session)}`,
-    expireTime: timestampFromDate(session.expiresAt),
-    createTime: timestampFromDate(session.createdAt),
-    ...(session.openedAt !== null && { openTime: timestampFromDate(session.openedAt) }),
-    prefill: session.prefill,
-    metadata: session.metadata,
-    submissionId: session.submissionId ?? '',
-    returnUrl: session.returnUrl ?? '',
-    returnOutcome: session.returnOutcome,
     ...(session.context !== null && { context: contextToMessage(session.context) }),
-    allowDecline: session.allowDecline,
     ...(session.respondent !== null && { respondent: { email: session.respondent.email } }),
     outcome: enumValue(SessionOutcome, session.status === 'open' ? undefined : session.status),
     reason: session.declineReason ?? '',
@@ -197,11 +184,11 @@ function sessionToMessage(
       },
     }),
     ...(notification !== undefined && { notification }),
-    ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
+    partialAnswers: allowPartial ? (session.partialAnswers ?? {}) : undefined,
     provenance: provenanceToMessage(
       currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
     ),
-  };
+  });
 }
 
 /**

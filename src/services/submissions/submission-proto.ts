@@ -1,12 +1,12 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   AnswerChannel,
   type AnswerOrigin,
   AnswerOriginSchema,
   type ListSubmissionsRequest,
   RespondentMethod,
-  type SubmissionSchema,
+  SubmissionSchema,
   SubmissionStatus,
   SubmissionStatusSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
@@ -21,22 +21,15 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import { unknownValue } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 
 /** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {
-  return {
-    id: row.id,
-    formId: row.formId,
+  return rowToMessage(SubmissionSchema, row, {
     formVersionId: row.versionId,
-    sessionId: row.sessionId ?? '',
-    source: row.source,
-    answers: row.answers,
-    status: row.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
-    createTime: timestampFromDate(row.createdAt),
-    metadata: row.metadata,
     provenance: provenanceToMessage(provenanceOf(row)),
     ...(row.respondent !== null && { respondent: respondentToMessage(row.respondent) }),
-  };
+  });
 }
 
 /** Who has answered, as the RPCs return it. */

@@ -1,12 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   type CreateUploadRequest,
   type UploadFileRequest,
   UploadFileRequestSchema,
-  type UploadSchema,
+  UploadSchema,
   type UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
@@ -36,6 +35,7 @@ import { findStanding } from '../hosted/respondents.ts';
 import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
@@ -169,8 +169,7 @@ export async function* readClaimed(context: ServiceContext, upload: Upload): Asy
 
 /** What is known of a file, as the RPCs return it. */
 export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
-  const { id, filename, contentType, size, sha256, createdAt } = upload;
-  return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
+  return rowToMessage(UploadSchema, upload, {});
 }
 
 /** What is known of the file comes with its first chunk. */

@@ -2,6 +2,7 @@ import type { Delivery } from '../../domain/definition/definition.ts';
 import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
+import { nullsOf } from '../../store/database/columns.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import {
@@ -9,6 +10,7 @@ import {
   rotateWebhookSecret,
   updateWebhook,
   type Webhook,
+  WebhookEntity,
 } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { insertWithinLimits } from './webhook-request.ts';
@@ -81,21 +83,11 @@ export const activeState = {
 
 /** What all webhooks begin with. */
 export const newWebhookState = {
+  ...nullsOf(WebhookEntity),
   ...activeState,
   sendsTraceparent: false,
-  template: null,
-  headers: null,
-  filter: null,
-  signingKey: null,
   announcedFailing: false,
-  announcedBy: null,
-  nextSecret: null,
-  nextSecretAt: null,
-  previousSecret: null,
-  previousSecretUntil: null,
-  lastSuccessAt: null,
   failuresBeforeSuccess: 0,
-  deletedAt: null,
 } as const;
 
 /** Shown to people; it also marks that the definition turned it off, rather than a person or failures. */

@@ -1,27 +1,21 @@
 import { fromJson, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate, timestampFromMs, ValueSchema } from '@bufbuild/protobuf/wkt';
-import {
-  SessionOutcome,
-  type SessionSchema,
-  SessionStatus,
-} from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SessionOutcome, SessionSchema, SessionStatus } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import {
   type AnswerOrigin,
-  type SubmissionSchema,
+  SubmissionSchema,
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import {
-  type AttemptSchema,
-  DeliveryChannel,
-  type DeliverySchema,
-  DeliveryStatus,
+  AttemptSchema,
+  DeliverySchema,
   type EventSchema,
   EventType,
   MailKind,
   SecretFormat,
   type WebhookEvent,
   type WebhookFilterSchema,
-  type WebhookSchema,
+  WebhookSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
 import type { MailKind as MailKindName } from '../../domain/delivery/mails.ts';
@@ -37,9 +31,10 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { Attempt, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
+import type { LoggedDelivery } from '../../store/deliveries/deliveries.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
+import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */
@@ -47,24 +42,16 @@ export function webhookToMessage(
   webhook: Webhook,
   { secrets, now }: Pick<ServiceContext, 'secrets' | 'now'>,
 ): MessageInitShape<typeof WebhookSchema> {
-  const { disabledAt, template, headers, filter, signingKey } = webhook;
+  const { headers, filter, signingKey } = webhook;
   const { secret } = secretsAt(webhook, new Date(now()));
-  return {
-    id: webhook.id,
-    url: webhook.url,
+  return rowToMessage(WebhookSchema, webhook, {
     events: webhook.events.filter(isRegistrable).map((name) => registrableEvents[name]),
-    formId: webhook.formId ?? '',
-    active: webhook.active,
-    createTime: timestampFromDate(webhook.createdAt),
-    ...(disabledAt !== null && { disableTime: timestampFromDate(disabledAt) }),
-    disabledReason: webhook.disabledReason ?? '',
     traceparent: webhook.sendsTraceparent,
-    ...(template !== null && { template }),
     secretFormat: formatOf(secrets.openIfKnown(secret)),
     headerNames: namesIn(headers === null ? undefined : secrets.openIfKnown(headers)),
     ...(filter !== null && { filter: filterToMessage(filter) }),
     publicKey: publicKeyIn(signingKey === null ? undefined : secrets.openIfKnown(signingKey)),
-  };
+  });
 }
 
 /** What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same. */
@@ -97,40 +84,17 @@ export function deliveryToMessage({
   delivery,
   attempts,
 }: LoggedDelivery): MessageInitShape<typeof DeliverySchema> {
-  const { id, channel, webhookId, receiver, eventId, kind, status, attemptCount } = delivery;
-  const { createdAt, lastAttemptAt, dueAt, deliveredAt, responseStatus, error } = delivery;
-  return {
-    id,
-    channel: enumValue(DeliveryChannel, channel),
+  const { channel, webhookId, receiver, kind, status, dueAt } = delivery;
+  return rowToMessage(DeliverySchema, delivery, {
     webhookId: kind === 'session.ended' ? '' : (webhookId ?? ''),
     address: channel === 'mail' ? receiver : '',
-    eventId: eventId ?? '',
     eventType: channel === 'webhook' ? eventTypeOf(kind) : EventType.UNSPECIFIED,
     mailKind: enumValue(MailKind, channel === 'mail' ? (kind as MailKindName) : undefined),
-    status: enumValue(DeliveryStatus, status),
-    attemptCount,
-    createTime: timestampFromDate(createdAt),
-    ...(lastAttemptAt !== null && { lastAttemptTime: timestampFromDate(lastAttemptAt) }),
     ...(status === 'pending' && dueAt !== null && { nextAttemptTime: timestampFromDate(dueAt) }),
-    ...(deliveredAt !== null && { deliverTime: timestampFromDate(deliveredAt) }),
-    ...(responseStatus !== null && { responseStatus }),
-    error: error ?? '',
-    attempts: attempts.map(attemptToMessage),
-  };
-}
-
-function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSchema> {
-  const { id, number, status, responseStatus, error, responseBody, durationMs, startedAt } = attempt;
-  return {
-    id,
-    number,
-    status: enumValue(DeliveryStatus, status),
-    ...(responseStatus !== null && { responseStatus }),
-    error: error ?? '',
-    duration: durationFromMs(durationMs),
-    startTime: timestampFromDate(startedAt),
-    responseBody: responseBody ?? '',
-  };
+    attempts: attempts.map((attempt) =>
+      rowToMessage(AttemptSchema, attempt, { duration: durationFromMs(attempt.durationMs) }),
+    ),
+  });
 }
 
 /** The stored name of an event that a webhook can receive; undefined if there is no such event. */
@@ -149,11 +113,11 @@ export function eventPayload(type: EventType, body: string): Payload {
     case EventType.SUBMISSION_COMPLETED:
       return { case: 'submissionCompleted', value: submissionFrom(body) };
     case EventType.SESSION_EXPIRED:
-      return { case: 'sessionExpired', value: sessionFrom(body, SessionStatus.EXPIRED) };
+      return { case: 'sessionExpired', value: sessionFrom(body, 'expired') };
     case EventType.SESSION_CANCELLED:
-      return { case: 'sessionCancelled', value: sessionFrom(body, SessionStatus.CANCELLED) };
+      return { case: 'sessionCancelled', value: sessionFrom(body, 'cancelled') };
     case EventType.SESSION_DECLINED:
-      return { case: 'sessionDeclined', value: sessionFrom(body, SessionStatus.DECLINED) };
+      return { case: 'sessionDeclined', value: sessionFrom(body, 'declined') };
     case EventType.WEBHOOK_TEST: {
       const { webhookId, formId, answers } = dataIn<TestFacts>(body);
       return { case: 'webhookTested', value: { webhookId, formId: formId ?? '', answers } };
@@ -173,41 +137,28 @@ export function eventPayload(type: EventType, body: string): Payload {
 
 function submissionFrom(body: string): MessageInitShape<typeof SubmissionSchema> {
   const data = dataIn<SubmissionData>(body);
-  return {
+  return rowToMessage(SubmissionSchema, data, {
     id: data.submissionId,
-    formId: data.formId,
-    formVersionId: data.formVersionId,
-    sessionId: data.sessionId ?? '',
-    source: data.source,
-    answers: data.answers,
     status: SubmissionStatus.ACCEPTED,
     createTime: timestampFromMs(Date.parse(data.createdAt)),
-    metadata: data.metadata,
     provenance: originsFrom(data.provenance),
     ...(data.respondent !== undefined && { respondent: respondentToMessage(data.respondent) }),
-  };
+  });
 }
 
-/** How a session ended whose end is an event; of older events the body does not say it. */
-const outcomes = {
-  [SessionStatus.EXPIRED]: SessionOutcome.EXPIRED,
-  [SessionStatus.CANCELLED]: SessionOutcome.CANCELLED,
-  [SessionStatus.DECLINED]: SessionOutcome.DECLINED,
-} as const;
-
-function sessionFrom(body: string, status: keyof typeof outcomes): MessageInitShape<typeof SessionSchema> {
+/** Of a session whose end is an event: of older events the body does not say how it ended. */
+function sessionFrom(
+  body: string,
+  ended: 'expired' | 'cancelled' | 'declined',
+): MessageInitShape<typeof SessionSchema> {
   const data = dataIn<SessionData>(body);
-  return {
+  return rowToMessage(SessionSchema, data, {
     id: data.sessionId,
-    formId: data.formId,
-    status,
-    outcome: outcomes[status],
-    reason: data.reason ?? '',
+    status: enumValue(SessionStatus, ended),
+    outcome: enumValue(SessionOutcome, ended),
     expireTime: timestampFromMs(Date.parse(data.expiresAt)),
-    metadata: data.metadata,
-    ...(data.partialAnswers !== undefined && { partialAnswers: data.partialAnswers }),
     provenance: originsFrom(data.provenance),
-  };
+  });
 }
 
 function originsFrom(provenance: Record<string, Origin> = {}): Record<string, AnswerOrigin> {

@@ -62,6 +62,13 @@ export function keysWithout<
   return keys.filter((key): key is Exclude<typeof key, Key> => !left.has(key));
 }
 
+/** Null for each property of an entity that may be null. */
+export function nullsOf<Entity extends EntitySchema>({ meta }: Entity): NullsOf<InferEntity<Entity>> {
+  const properties = Object.entries<{ nullable?: boolean }>(meta.properties);
+  const nullable = properties.flatMap(([name, property]) => (property.nullable ? [[name, null]] : []));
+  return Object.fromEntries(nullable) as NullsOf<InferEntity<Entity>>;
+}
+
 /** The object in a `json` column of a statement's row. The columns hold nothing else. */
 export function objectOf(value: unknown): JsonObject {
   if (typeof value !== 'object' || value === null) throw new TypeError('Not an object from the database');
@@ -87,6 +94,8 @@ export function textOrNull(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   throw new TypeError('Not a text from the database');
 }
+
+type NullsOf<Item> = { [Name in keyof Item as null extends Item[Name] ? Name : never]: null };
 
 type RowReader<Item> = { columns: string; map: (row: Row) => Item };
 

@@ -67,7 +67,7 @@ export const AttemptEntity = defineEntity({
   indexes: [{ name: 'attempts_by_delivery', properties: ['deliveryId', 'number'] }],
 });
 
-export type Attempt = InferEntity<typeof AttemptEntity>;
+type Attempt = InferEntity<typeof AttemptEntity>;
 
 /**
  * Lists a webhook's or a form's deliveries, pending and finished ones, newest first. A page ends early at

@@ -144,7 +144,7 @@ export type FreeCapacity = {
  * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
  * `since`. `at` is the database's clock.
  */
-export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWork> {
+export async function findDueWork(db: Queries, since: WorkSince) {
   const [row] = await db.select(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
@@ -214,15 +214,6 @@ export async function readQueueState(db: Queries, limit: number): Promise<QueueS
 }
 
 /** `dueAt` is when the first of the due deliveries was due; null if there is none. */
-type DueWork = {
-  at: Date;
-  events: boolean;
-  dueAt: Date | null;
-  abandoned: boolean;
-  sessions: boolean;
-  removals: boolean;
-  resumable: boolean;
-};
 
 type WorkSince = { event: string; due: Date; lease: Date };
 

@@ -4,10 +4,11 @@ import type { NotifiedFacts } from '../../domain/events/bodies.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { scopesToNotify } from '../../domain/scopes.ts';
-import { textOrNull, timeOrNull, toMillisecond } from '../database/columns.ts';
+import { rowsOf, toMillisecond } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 import { insertEvents } from '../events.ts';
 import { type Session, sessionColumns, toSession } from '../sessions/session-table.ts';
+import { DeliveryEntity } from './deliveries.ts';
 import { queueMails } from './delivery-inserts.ts';
 import { pendingWhere, tenantOf } from './delivery-queue-table.ts';
 
@@ -114,22 +115,14 @@ export async function listEventDeliveries(db: Queries, eventIds: string[]): Prom
   if (eventIds.length === 0) return [];
   const of = 'event_id = any($1)';
   const rows = await db.select(
-    `select event_id, status, delivered_at, error from deliveries where ${of}
+    `select ${notifications.columns} from deliveries where ${of}
      union all ${pendingWhere(of, `event_id, 'pending', null::timestamptz, error`)}`,
     [eventIds],
   );
-  return rows.map((row) => ({
-    eventId: String(row.event_id),
-    hasFailed: row.status === 'failed',
-    deliveredAt: timeOrNull(row.delivered_at),
-    error: textOrNull(row.error),
-  }));
+  return rows.map(notifications.map);
 }
 
+const notifications = rowsOf(DeliveryEntity, ['eventId', 'status', 'deliveredAt', 'error']);
+
 /** `error` is why it failed, or what it waits for. */
-export type EventDelivery = {
-  eventId: string;
-  hasFailed: boolean;
-  deliveredAt: Date | null;
-  error: string | null;
-};
+export type EventDelivery = ReturnType<typeof notifications.map>;

@@ -1,7 +1,7 @@
-import { textOrNull, timeOrNull } from '../database/columns.ts';
+import { rowsOf, textOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { CALLBACKS, type Webhook } from './webhooks.ts';
+import { CALLBACKS, WebhookEntity } from './webhooks.ts';
 
 /**
  * Lists webhooks, and origins of callbacks, that fail or were turned off for that, by their ids; or `id` alone,
@@ -12,7 +12,7 @@ export async function listFailingWebhooks(
   { limit, cursor = '', id }: PageRequest & { id?: string },
 ): Promise<Page<FailingWebhook>> {
   const rows = await db.select(
-    `select w.id, w.project_id, w.form_id, w.url, w.failing_since, w.open_until, w.disabled_reason, coalesce((
+    `select ${failing.columns}, coalesce((
          select a.error from (
            select id from (${pendingWhere('webhook_id = w.id', 'id, last_attempt_at')}) as pending
            where last_attempt_at is not null order by last_attempt_at desc limit 1
@@ -29,30 +29,21 @@ export async function listFailingWebhooks(
   return pageOf(rows.map(toFailing), limit);
 }
 
-function toFailing(row: Row): FailingWebhook {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: row.form_id === CALLBACKS ? null : textOrNull(row.form_id),
-    host: new URL(String(row.url)).host,
-    failingSince: timeOrNull(row.failing_since),
-    openUntil: timeOrNull(row.open_until),
-    disabledReason: textOrNull(row.disabled_reason),
-    error: textOrNull(row.error),
-  };
+const failing = rowsOf(
+  WebhookEntity,
+  ['id', 'projectId', 'formId', 'url', 'failingSince', 'openUntil', 'disabledReason'],
+  'w',
+);
+
+function toFailing(row: Row) {
+  const { url, formId, ...webhook } = failing.map(row);
+  // The rest of the URL can be secret.
+  const { host } = new URL(url);
+  return { ...webhook, formId: formId === CALLBACKS ? null : formId, host, error: textOrNull(row.error) };
 }
 
-/** `host` of its URL, since the rest can be secret; `error` of the last attempt that failed. */
-export type FailingWebhook = {
-  id: string;
-  projectId: string;
-  formId: string | null;
-  host: string;
-  failingSince: Date | null;
-  openUntil: Date | null;
-  disabledReason: string | null;
-  error: string | null;
-};
+/** `error` is that of the last attempt that failed. */
+export type FailingWebhook = ReturnType<typeof toFailing>;
 
 /**
  * Turns a webhook off for a reason in words; null if it was off already. Its pending deliveries fail when
@@ -65,11 +56,12 @@ export async function turnOffWebhook(
   const [row] = await db.execute(
     `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
      where id = $1 and active and deleted_at is null and form_id is distinct from '${CALLBACKS}'
-     returning project_id, form_id, url`,
+     returning ${turnedOff.columns}`,
     [id, reason],
   );
-  if (row === undefined) return null;
-  return { id, projectId: String(row.project_id), formId: textOrNull(row.form_id), url: String(row.url) };
+  return row === undefined ? null : turnedOff.map(row);
 }
 
-export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;
+const turnedOff = rowsOf(WebhookEntity, ['id', 'projectId', 'formId', 'url']);
+
+export type TurnedOffWebhook = ReturnType<typeof turnedOff.map>;
