@@ -38,6 +38,8 @@ function useTemporaryFolder(undo: AsyncDisposableStack): void {
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
   process.env.TEST_BUNDLE = join(folder, 'bundle');
+  // What one process has compiled, the others of the run read.
+  process.env.NODE_COMPILE_CACHE = join(folder, 'compiled');
   undo.defer(endProcesses);
 }
 
