@@ -185,7 +185,7 @@ describe('a start that can’t be', () => {
   it.concurrent('names each bad setting in one line', async () => {
     using folder = temporaryFolder();
     const bad = { PORT: 'http', WEBHOOK_RETRY_SCHEDULE: 'soon', SECRET_KEY: 'abc' };
-    const watch = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tellsLoadedApp)}` };
+    const watch = { NODE_OPTIONS: imported(tellsLoadedApp) };
     await using service = spawnService(
       { ...(await embedded(folder.path)), ...bad, ...watch },
       { fromSource: true },
@@ -237,6 +237,7 @@ describe('a start that can’t be', () => {
       DATABASE_URL: `postgres://forms:hush-hush@127.0.0.1:${nobody}/forms`,
       SECRET_KEY: 'ab'.repeat(32),
       START_WAIT: '14',
+      NODE_OPTIONS: imported(passesTimeAtOnce),
     });
 
     const problem = `The database at 127.0.0.1:${nobody}/forms can't be reached: connect ECONNREFUSED`;
@@ -370,7 +371,20 @@ async function embedded(folder: string) {
   };
 }
 
-/** These lines alone, exit code 1, no stack trace. */
+/** What has Node run a program before its own. */
+function imported(text: string): string {
+  return `--import=data:text/javascript,${encodeURIComponent(text)}`;
+}
+
+/** A program by which a process waits for nothing, and its clock goes on by what it would have waited. */
+const passesTimeAtOnce = `import timers from 'node:timers/promises';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { now } = Performance.prototype;
+  let waited = 0;
+  performance.now = () => now.call(performance) + waited;
+  timers.setTimeout = async (ms, value) => { waited += ms; return value; };
+  syncBuiltinESMExports();`;
+
 /** A program that says that the app is loaded. */
 const tellsLoadedApp = `import { registerHooks } from 'node:module';
   registerHooks({ load(url, context, next) {
@@ -378,6 +392,7 @@ const tellsLoadedApp = `import { registerHooks } from 'node:module';
     return next(url, context);
   } });`;
 
+/** These lines alone, exit code 1, no stack trace. */
 async function refusesWith(service: SpawnedService, ...lines: RegExp[]) {
   const ended = await service.ended;
   expect(ended).toMatchObject({ code: 1, output: '' });

@@ -13,7 +13,7 @@ const actors = request.actors === 'one' ? import('./world/one-actor.ts') : impor
 const { act } = await actors;
 const { findLosses } = await import('./ledger/index.ts');
 
-const { seed, hours, crashes, places, path = [], isJumping } = request;
+const { seed, hours, crashes, places, path = [], isJumping, isRehearsal = false } = request;
 const { findings, observed, trace, passed, days } = await live(scheduler, {
   seed,
   hours,
@@ -21,6 +21,7 @@ const { findings, observed, trace, passed, days } = await live(scheduler, {
   ...(places !== undefined && { places }),
   path,
   isJumping,
+  isRehearsal,
   dump: new Blob([new Uint8Array(readFileSync(request.dump))]),
   act,
   findLosses,

@@ -20,7 +20,7 @@ import type { Finding } from './world/types.ts';
 /** Of acting; as many that are half quiet follow. */
 const DEFAULT_DAYS = 10;
 const CRASHES = 6;
-/** Of the days, what is run without crashes before. */
+/** Of the days, what is run without crashes before, for the places where processes may die. */
 const DRY_SHARE = 0.3;
 /** So many seeds let processes die at every statement between a submission and its deliveries. */
 const LONG_RUN = 100;
@@ -76,7 +76,7 @@ async function runSeed(each: number, dump: string, path: string[], suffix = ''):
   const options = { seed: each, isJumping: true, dump };
   const dry = await runDay(
     folder,
-    { ...options, hours: days * 24 * DRY_SHARE, crashes: 0 },
+    { ...options, isRehearsal: true, hours: days * 24 * DRY_SHARE, crashes: 0 },
     `${each}-dry${suffix}`,
   );
   const crashing = { hours: days * 24, crashes: CRASHES, places: dry.places, path };

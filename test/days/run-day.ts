@@ -47,6 +47,8 @@ export type DayRequest = {
   /** Statements of which half of the places are drawn. */
   path?: string[];
   isJumping: boolean;
+  /** Ends when people have acted: nothing is judged. */
+  isRehearsal?: boolean;
   /** A file: the dump of a migrated database. */
   dump: string;
   /** Files to write. */

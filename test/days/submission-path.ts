@@ -9,7 +9,7 @@ import type { runDay } from './run-day.ts';
 export async function pathOfSubmission(run: typeof runDay, folder: string, dump: string): Promise<string[]> {
   const { trace } = await run(
     folder,
-    { seed: 1, hours: 1, crashes: 0, isJumping: false, actors: 'one', dump },
+    { seed: 1, hours: 1, crashes: 0, isJumping: false, isRehearsal: true, actors: 'one', dump },
     'path',
   );
   const lines = readFileSync(trace, 'utf8').split('\n');

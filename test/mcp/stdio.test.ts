@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { expect, it } from 'vitest';
+import { program } from '../support/programs.ts';
 import { startService } from '../support/server.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -13,7 +14,7 @@ it.each(['auto', 'legacy'] as const)('serves MCP by standard input and output (%
   const client = new Client({ name: 'agent', version: '1' }, { versionNegotiation: { mode } });
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: ['src/cli/main.ts', 'mcp', '--server', service.url],
+    args: [...program('cli'), 'mcp', '--server', service.url],
     env: { KEY: service.key },
     cwd: root,
   });
@@ -32,7 +33,7 @@ it.each(['auto', 'legacy'] as const)('serves MCP by standard input and output (%
 it('answers what it can’t pass on, and ends with its input', () => {
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/list' })}\nnonsense\n`;
 
-  const ended = spawnSync(process.execPath, ['src/cli/main.ts', 'mcp', '--server', 'http://127.0.0.1:9'], {
+  const ended = spawnSync(process.execPath, [...program('cli'), 'mcp', '--server', 'http://127.0.0.1:9'], {
     cwd: root,
     env: { KEY: 'hfs_none' },
     input,

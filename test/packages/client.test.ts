@@ -52,10 +52,9 @@ it('is CommonJS', async () => {
 });
 
 it.each([
-  ['typed.mts', 'nodenext'],
-  ['typed.cts', 'nodenext'],
-  ['typed.ts', 'bundler'],
-])('has types: %s with the resolution %s', async (file, resolution) => {
+  [['typed.mts', 'typed.cts'], 'nodenext'],
+  [['typed.ts'], 'bundler'],
+])('has types: %j with the resolution %s', async (files, resolution) => {
   const text = `import { createFormsClient, waitForSession, type Form as FormMessage } from 'PACKAGE';
     import { createForm, readForm, type Form, type FormState } from 'PACKAGE/form';
     import { verifyWebhook } from 'PACKAGE/webhooks';
@@ -67,7 +66,7 @@ it.each([
     export const event: Promise<string> = verifyWebhook({ body: '', headers: {}, secret: '' }).then((each) => each.event);
     // @ts-expect-error: the name of a form is a text
     export const wrong: Promise<number> = name;`;
-  const path = await installed.write(file, text);
+  const paths = await Promise.all(files.map((file) => installed.write(file, text)));
   const module = resolution === 'bundler' ? 'esnext' : 'nodenext';
 
   const checked = promisify(execFile)(join(root, 'node_modules/.bin/tsc'), [
@@ -84,7 +83,7 @@ it.each([
     module,
     '--moduleResolution',
     resolution,
-    path,
+    ...paths,
   ]);
 
   await expect(checked.catch(({ stdout }) => stdout)).resolves.toMatchObject({ stdout: '' });

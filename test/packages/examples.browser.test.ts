@@ -30,7 +30,7 @@ describe.skipIf(noBrowser)('a page of another origin, with the package from its 
   let browser: TestBrowser;
 
   beforeAll(async () => {
-    installed = opened.use(await installPackage({ react: true }));
+    installed = opened.use(await installPackage());
     service = opened.use(await startService());
     browser = opened.use(await startBrowser(service));
   }, 120_000);

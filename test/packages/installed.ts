@@ -1,30 +1,18 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { preparedPackage } from '../support/prepared.ts';
 
 /**
- * The package as its users have it: packed to an archive, and installed from that in an empty folder. What it depends
- * on is packed and installed likewise, so that no registry is asked.
+ * The package as its users have it, in a folder of its own. The packages beside it are the run's: see
+ * `prepare-package.ts`.
  */
-export async function installPackage({ react = false } = {}): Promise<InstalledPackage> {
+export async function installPackage(): Promise<InstalledPackage> {
+  const installed = await preparedPackage();
   const folder = await mkdtemp(join(tmpdir(), 'package-'));
-  const archives = join(folder, 'archives');
-  await mkdir(archives);
-  const pack = (path: string, ...options: string[]) =>
-    npm(path, 'pack', '--pack-destination', archives, ...options);
-  // As `prepack` does, in a folder of its own: files of tests run at once.
-  const built = join(folder, 'built');
-  await cp(source, built, { recursive: true, filter: (path) => !/\/(src|dist)$/.test(path) });
-  await promisify(execFile)(process.execPath, [join(source, 'build.ts'), join(built, 'dist')]);
-  await pack(built, '--ignore-scripts');
-  const needed = [...dependencies, ...(react ? ofReact : [])];
-  await Promise.all(needed.map((name) => pack(join(root, 'node_modules', name), '--ignore-scripts')));
-  await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
-  const files = (await readdir(archives)).map((name) => join(archives, name));
-  await npm(folder, 'install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', ...files);
-  const { name } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8'));
+  await symlink(join(installed.folder, 'node_modules'), join(folder, 'node_modules'));
+  await cp(join(installed.folder, 'package.json'), join(folder, 'package.json'));
+  const { name } = JSON.parse(await readFile(join(root, 'packages/client/package.json'), 'utf8'));
   return {
     folder,
     name,
@@ -37,15 +25,7 @@ export async function installPackage({ react = false } = {}): Promise<InstalledP
   };
 }
 
-function npm(cwd: string, ...args: string[]) {
-  const PATH = `${join(root, 'node_modules/.bin')}:${process.env.PATH}`;
-  return promisify(execFile)('npm', args, { cwd, env: { ...process.env, PATH } });
-}
-
 const root = join(import.meta.dirname, '../..');
-const source = join(root, 'packages/client');
-const dependencies = ['@bufbuild/protobuf', '@connectrpc/connect', '@connectrpc/connect-web'];
-const ofReact = ['react', 'react-dom', 'scheduler'];
 
 export type InstalledPackage = AsyncDisposable & {
   folder: string;

@@ -26,7 +26,7 @@ describe('the lines of the package’s README', () => {
   let browser: TestBrowser;
 
   beforeAll(async () => {
-    installed = opened.use(await installPackage({ react: true }));
+    installed = opened.use(await installPackage());
     service = opened.use(await startService());
     ({ id: formId } = await service.givenPublishedForm());
     if (!noBrowser) browser = opened.use(await startBrowser(service));

@@ -1,5 +1,5 @@
 /**
- * Bundles the service's programs with their packages into a folder, and compiles them: a process that starts from there
+ * Bundles the programs of `programs.ts` with their packages into a folder, and compiles them: a process that starts from there
  * reads twenty files instead of a thousand, none of them as TypeScript.
  *
  *     node test/support/bundle-process.ts FOLDER
@@ -9,11 +9,12 @@ import { enableCompileCache, flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
+import { sources } from './programs.ts';
 
 const root = join(import.meta.dirname, '../..');
 const folder = process.argv[2] ?? '';
 const own = `${folder}.${process.pid}`;
-const compiled = join(folder, 'compiled');
+const compiled = process.env.NODE_COMPILE_CACHE ?? join(folder, 'compiled');
 mkdirSync(own);
 writeFileSync(join(own, 'package.json'), '{ "type": "module" }');
 symlinkSync(join(root, 'node_modules'), join(own, 'node_modules'));
@@ -38,7 +39,7 @@ const places: Plugin = {
 };
 const bundle = await rolldown({
   cwd: root,
-  input: { main: 'src/main.ts', cli: 'src/cli/main.ts', app: 'src/app.ts' },
+  input: { ...sources, app: 'src/app.ts' },
   platform: 'node',
   transform: { target: 'esnext' },
   // Its WebAssembly and the empty database are files beside it.

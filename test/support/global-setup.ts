@@ -10,15 +10,19 @@ import type { Preparations, PreparedPglite, PreparedPostgres } from './prepared.
 import { endProcesses } from './run-processes.ts';
 
 /**
- * Prepares one migrated database of each engine for the whole run, once a test asks for it (see
- * `prepared.ts`): a template on a real server, and a dump of an embedded one.
+ * Prepares for the whole run, once a test asks for it (see `prepared.ts`), one migrated database of each engine: a
+ * template on a real server, and a dump of an embedded one; and the package for others, installed.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const undo = new AsyncDisposableStack();
   useTemporaryFolder(undo);
   project.provide(
     'preparations',
-    await serve(undo, { postgres: () => preparePostgres(undo), pglite: preparePglite }),
+    await serve(undo, {
+      postgres: () => preparePostgres(undo),
+      pglite: preparePglite,
+      package: async () => (await import('../packages/prepare-package.ts')).preparePackage(),
+    }),
   );
   return async () => {
     await undo.disposeAsync();
@@ -34,6 +38,8 @@ function useTemporaryFolder(undo: AsyncDisposableStack): void {
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
   process.env.TEST_BUNDLE = join(folder, 'bundle');
+  // What one process has compiled, the others of the run read.
+  process.env.NODE_COMPILE_CACHE = join(folder, 'compiled');
   undo.defer(endProcesses);
 }
 
@@ -50,9 +56,10 @@ function nameLeftOut({ vitest }: TestProject): void {
 /** Answers `GET /<name>` with what that preparation gave, which is made once. Returns the URL. */
 async function serve(undo: AsyncDisposableStack, preparations: Preparations): Promise<string> {
   const made = new Map<string, Promise<object>>();
+  const isPreparation = (name: string): name is keyof Preparations => Object.hasOwn(preparations, name);
   const server = createServer((request, response) => {
     const name = request.url?.slice(1) ?? '';
-    if (name !== 'postgres' && name !== 'pglite') return void response.writeHead(404).end();
+    if (!isPreparation(name)) return void response.writeHead(404).end();
     const making = made.get(name) ?? preparations[name]();
     made.set(name, making);
     making.then(

@@ -10,6 +10,11 @@ export async function preparedPglite(): Promise<PreparedPglite> {
   return (await ask('pglite')) as PreparedPglite;
 }
 
+/** The package for others as it is installed, which is done for the first test that asks. */
+export async function preparedPackage(): Promise<PreparedPackage> {
+  return (await ask('package')) as PreparedPackage;
+}
+
 async function ask(what: keyof Preparations): Promise<unknown> {
   // The server may be busy for longer than it keeps a connection open for.
   const reply = await fetch(new URL(what, inject('preparations')), { headers: { connection: 'close' } });
@@ -21,6 +26,7 @@ async function ask(what: keyof Preparations): Promise<unknown> {
 export type Preparations = {
   postgres: () => Promise<PreparedPostgres>;
   pglite: () => Promise<PreparedPglite>;
+  package: () => Promise<PreparedPackage>;
 };
 
 export type PreparedPostgres = {
@@ -36,6 +42,11 @@ export type PreparedPglite = {
   /** A tar file, for `openDatabase({ dump })`. */
   dump: string;
   /** A data folder, to copy. */
+  folder: string;
+};
+
+export type PreparedPackage = {
+  /** A folder with `node_modules` and `package.json`. */
   folder: string;
 };
 

@@ -23,7 +23,8 @@ export function spawnService(
     : command;
   const child = spawn(file, words, {
     cwd: folder ?? root,
-    env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
+    // What it compiles goes with the run's temporary folder.
+    env: { PATH: process.env.PATH, TMPDIR: tmpdir(), LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let output = '';

@@ -17,7 +17,7 @@ import { Uploads } from './uploads.ts';
 
 /** Lets the service live through some days, and judges what was seen of it. */
 export async function live(scheduler: Scheduler, options: DayOptions): Promise<Outcome> {
-  const { seed, hours, crashes, places, path, isJumping, dump, act, findLosses } = options;
+  const { seed, hours, crashes, places, path, isJumping, isRehearsal, dump, act, findLosses } = options;
   const trace = new Trace(scheduler.now);
   const random = createRandom(`seed ${seed}`);
   const now = () => scheduler.now;
@@ -121,6 +121,7 @@ export async function live(scheduler: Scheduler, options: DayOptions): Promise<O
     void changeProcesses(world, processes, random.fork('restarts'), until);
     await acted;
     isOver = true;
+    if (isRehearsal) return [];
     mayJump();
     faults.end();
     plan.end();
@@ -276,6 +277,8 @@ export type DayOptions = {
   /** Statements of which half of the places are drawn. */
   path: readonly string[];
   isJumping: boolean;
+  /** Ends when people have acted: nothing is judged. */
+  isRehearsal: boolean;
   /** A migrated database. */
   dump: Blob;
   act: Actors;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../src/store/database/database.ts';
 import { createServerDatabase, givenEmbeddedDatabase } from '../../support/database.ts';
+import { program } from '../../support/programs.ts';
 import { until } from '../../support/until.ts';
 import { countSubmissions } from '../given.ts';
 
@@ -70,8 +71,7 @@ async function killAfter(place: string, rows: number): Promise<string[]> {
 
 /** Starts a process that opens the database and writes until it is killed. */
 function startWriting(place: string) {
-  const program = join(import.meta.dirname, 'writing-process.ts');
-  return spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, [...program('writing'), place], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 async function expectAllStored(database: Database, acknowledged: string[]): Promise<void> {

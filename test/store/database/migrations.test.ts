@@ -225,7 +225,7 @@ it.each(engines)(
   },
 );
 
-describe('a migration that takes long', () => {
+describe.concurrent('a migration that takes long', () => {
   it('outlasts the time limits of statements, also those that the database sets, and says so in the log', async () => {
     await using server = await createServerDatabase();
     const name = new URL(server.databaseUrl).pathname.slice(1);
