@@ -21,7 +21,7 @@ describe.skipIf(noBrowser)('a service without keys', () => {
     'takes no webhook from a page of another origin, at %s',
     async (host) => {
       await using site = await startSite(() => '<!doctype html><title>Evil</title>');
-      await using page = await browser.open(site.origin.replace('127.0.0.1', host));
+      const page = await browser.open(site.origin.replace('127.0.0.1', host));
 
       const sent = await page.evaluate(
         async ({ url, text }) => {
@@ -42,7 +42,7 @@ describe.skipIf(noBrowser)('a service without keys', () => {
 
   it('takes no webhook from a page whose name was pointed at it', async () => {
     const { port } = new URL(service.url);
-    await using page = await browser.open(`http://evil.rebound.example:${port}/health`, anyPolicy);
+    const page = await browser.open(`http://evil.rebound.example:${port}/health`, anyPolicy);
 
     const status = await page.evaluate(postJson, ['/v1/webhooks', body]);
 
@@ -51,7 +51,7 @@ describe.skipIf(noBrowser)('a service without keys', () => {
   });
 
   it('answers pages of its own origin', async () => {
-    await using page = await browser.open('/health', anyPolicy);
+    const page = await browser.open('/health', anyPolicy);
 
     expect(await page.evaluate(postJson, ['/v1/webhooks', body])).toBe(201);
   });

@@ -248,7 +248,7 @@ describe.skipIf(noBrowser)('a form’s own page', () => {
     const settings = { embedOrigins: [site.origin], allowPartial: true };
     const form = await service.givenPublishedForm({ fields: steps, settings });
     formId = form.id;
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     const frame = page.frameLocator('iframe');
     await frame.locator('[name=laptop][value=false]').check();
@@ -270,7 +270,7 @@ describe.skipIf(noBrowser)('a form’s own page', () => {
     );
     const form = await service.givenPublishedForm({ settings: { embedOrigins: [site.origin] } });
     formId = form.id;
-    await using page = await browser.open(site.origin, { viewport: { width: 360, height: 640 } });
+    const page = await browser.open(site.origin, { viewport: { width: 360, height: 640 } });
     const frame = page.frameLocator('iframe');
 
     expect(await page.locator('iframe').count()).toBe(0);

@@ -148,7 +148,7 @@ describe('a refused post of a site’s own form', () => {
         mimeType: 'text/plain',
         buffer: Buffer.from(text),
       });
-      await using page = await browser.open('/health', { javaScriptEnabled });
+      const page = await browser.open('/health', { javaScriptEnabled });
       await page.goto(`${site.origin}/contact`);
       await page.fill('[name=email]', 'ada');
       await page.setInputFiles('[name=cv]', file('cv.txt', 'my life'));

@@ -32,16 +32,18 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', () =
         settings: { review: true, allowPartial },
       });
       const page = await browser.open(`/f/${session.id}`, { javaScriptEnabled, viewport });
+      // Pages of forms that keep nothing differ in hidden inputs alone.
+      const isAudited = javaScriptEnabled && allowPartial;
 
       expect(await page.textContent('h2.step')).toBe('About you');
-      await expectFine(page, javaScriptEnabled);
+      await expectFine(page, isAudited);
       await page.fill('[name="home.line1"]', '1 Main St');
       await page.selectOption('[name="home.country"]', 'CH');
       await next(page);
       await page.waitForSelector('.summary');
       expect(await page.textContent('.summary a')).toBe('Home – Enter “Town or city”.');
       expect(await page.getAttribute('.summary a', 'href')).toBe('#home.2');
-      await expectFine(page, javaScriptEnabled);
+      await expectFine(page, isAudited);
       await page.fill('[name="home.city"]', 'Bern');
       await next(page);
 
@@ -52,7 +54,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', () =
       await page.waitForSelector('[data-ranking] li:first-child:has-text("Speed")');
       await page.check('[data-other]');
       await page.fill('[name="colour.other"]', 'Green');
-      await expectFine(page, javaScriptEnabled);
+      await expectFine(page, isAudited);
       await next(page);
       await page.waitForSelector('.summary');
       expect(await page.textContent('.summary a')).toBe('Grid – Choose an option for “Staff”.');
@@ -61,7 +63,7 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', () =
       await next(page);
 
       await page.waitForSelector('.review');
-      await expectFine(page, javaScriptEnabled);
+      await expectFine(page, isAudited);
       expect(await page.locator('.review dd:nth-of-type(1)').allTextContents()).toEqual([
         '1 Main St\nBern\nSwitzerland',
         'Room: Good\nStaff: Bad',
@@ -124,10 +126,10 @@ describe.skipIf(noBrowser)('a form of named steps that ends with a review', () =
     expect(await answersOf(service, session)).toEqual({ must: ['price', 'speed'] });
   });
 
-  async function expectFine(page: Page, scripted: boolean): Promise<void> {
+  async function expectFine(page: Page, isAudited: boolean): Promise<void> {
     const width = await page.locator('html').evaluate((html) => html.scrollWidth);
     expect(width).toBeLessThanOrEqual(viewport.width);
-    if (scripted) expect(await browser.audit(page)).toEqual([]);
+    if (isAudited) expect(await browser.audit(page)).toEqual([]);
   }
 });
 

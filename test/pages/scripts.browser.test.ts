@@ -26,7 +26,7 @@ describe.skipIf(noBrowser)('the script of a page', () => {
 
   /** Loads a page with an empty cache. */
   async function load(path: string): Promise<void> {
-    page = await browser.open('/health');
+    page = await browser.open('/health', { isNew: true });
     scripts = [];
     page.on('response', (response) => {
       if (response.request().resourceType() !== 'script') return;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { answersOf } from '../support/browser.ts';
 import { forged } from '../support/forged.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { cutOff, sendUnended } from '../support/wire.ts';
@@ -228,6 +229,7 @@ describe('the page of a session', () => {
     expect(last.text).toContain('<input type="hidden" name="os" value="Linux" data-carried="text">');
     expect(back.text).toMatch(/name="os"[^>]*value="Linux"/);
     expect(done.text).toContain('Thank you');
+    expect(await answersOf(service, session)).toEqual({ laptop: true, os: 'Linux', consent: true });
   });
 
   it('goes on where it stood if the form keeps partial answers', async () => {
@@ -299,6 +301,7 @@ describe('the page of a session', () => {
     });
 
     const large = await postFile(session.id, 'x'.repeat(50));
+    const wrong = await postFile(session.id, '%PDF-1.7\n%%EOF');
     const taken = await postFile(session.id, 'a short file');
 
     expect(large.status).toBe(422);
@@ -306,6 +309,8 @@ describe('the page of a session', () => {
     expect(large.text).toContain('Choose a file of at most 20 B.');
     expect(taken.status).toBe(200);
     expect(taken.text).toContain('cv.txt');
+    expect([wrong.status, wrong.text.includes('cv.txt isn’t an accepted type.')]).toEqual([422, true]);
+    expect(await answersOf(service, session)).toMatchObject({ cv: { filename: 'cv.txt', size: 12 } });
   });
 });
 

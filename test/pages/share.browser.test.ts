@@ -158,7 +158,7 @@ describe.skipIf(noBrowser)('the page after an activation', () => {
     const { share } = (await service.get(`/v1/forms/${form.id}`)).json.form;
 
     body = share.html;
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
     await page.fill('[name=email]', 'html@example.com');
     await page.getByLabel('Signature').fill('Ada');
     await page.click('button');

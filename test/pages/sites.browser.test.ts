@@ -27,7 +27,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
     );
     const session = await givenSession(service, { fields, settings: { embedOrigins: [site.origin] } });
     sessionId = session.id;
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     const frame = page.frameLocator('iframe');
     await frame.locator('[name=laptop][value=false]').check();
@@ -50,7 +50,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
     );
     const session = await givenSession(service, { settings: { embedOrigins: ['https://shop.example'] } });
     sessionId = session.id;
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await until(async () => browser.problems.length > 0);
 
@@ -66,7 +66,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
     );
     const session = await givenSession(service, {});
     sessionId = session.id;
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await page.click('button');
     await page.locator('h1', { hasText: 'Not accepted' }).waitFor();
@@ -77,7 +77,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
   it('posts its own form and gets thanks, or goes on to its own page', async () => {
     const form = await service.givenPublishedForm();
     await using site = await startSite((origin) => staticSite(service.url, form.id, `${origin}/thanks.html`));
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await page.fill('form [name=email]', 'ada@example.com');
     await page.fill('form [name=message]', 'Hello');
@@ -97,7 +97,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
       const back = `<input name="_error" type="hidden" value="${origin}/again.html?lang=en">`;
       return own.replace('</form>', `${back}</form>${documentedSite('getAll(', service.url, form.id)}`);
     });
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await page.fill('form [name=message]', 'Hello');
     await page.click('form button');
@@ -114,7 +114,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
       settings: { redirectUrl: `${site.origin}/thanks.html` },
     });
     for (const javaScriptEnabled of [true, false]) {
-      await using page = await browser.open(`${service.url}/f/${form.id}`, { javaScriptEnabled });
+      const page = await browser.open(`${service.url}/f/${form.id}`, { javaScriptEnabled });
 
       await page.fill('[name=email]', 'ada@example.com');
       await page.click('button[value=forward]');
@@ -125,7 +125,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
   it('posts by fetch, reads what was refused and what was stored', async () => {
     const form = await service.givenPublishedForm();
     await using site = await startSite(() => fetchingSite(service.url, form.id));
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await page.fill('[name=email]', 'nobody');
     await page.click('button');
@@ -140,7 +140,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
   it('is turned away where the form names other origins', async () => {
     const form = await service.givenPublishedForm({ settings: { allowedOrigins: ['https://shop.example'] } });
     await using site = await startSite(() => fetchingSite(service.url, form.id));
-    await using page = await browser.open(site.origin);
+    const page = await browser.open(site.origin);
 
     await page.fill('[name=email]', 'eve@example.com');
     await page.click('button');

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answersOf, givenSession, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
 
 describe.skipIf(noBrowser)('while a person types', () => {
   let service: TestService;
@@ -99,7 +100,11 @@ describe.skipIf(noBrowser)('while a person types', () => {
       await page.setInputFiles('[type=file]', { name: 'cv.txt', mimeType: 'text/plain', buffer });
       await page.waitForSelector('.files button');
       if (allowPartial) {
-        await page.waitForSelector('#status:has-text("Gespeichert")');
+        // "Gespeichert" may still stand there for a save that was begun before the file had arrived.
+        await until(async () => {
+          const { json } = await service.get(`/v1/sessions/${session.id}`);
+          return json.session.partial_answers?.cv;
+        });
         await page.reload();
       }
       for (const again of [false, true]) {

@@ -3,70 +3,125 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Page,
-} from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { chromiumPath } from './chromium.ts';
 import type { TestService } from './server.ts';
 
 /** A browser for the pages of a service. What goes wrong on any of its pages is gathered in `problems`. */
 export async function startBrowser(service: Pick<TestService, 'url'>): Promise<TestBrowser> {
-  const browser = await runningChromium();
-  const contexts: BrowserContext[] = [];
+  await runningChromium();
+  const used: Page[] = [];
   const problems: string[] = [];
-  const closeAll = async () => {
-    await Promise.all(contexts.splice(0).map((context) => context.close()));
+  const restAll = async () => {
+    await Promise.all(used.splice(0).map(rest));
   };
   return {
     problems,
-    async open(path, options = {}) {
-      const context = await browser.newContext({ locale: 'en-US', ...options });
-      contexts.push(context);
-      await context.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
-        console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
-      const page = await context.newPage();
-      page.setDefaultTimeout(30_000);
-      awaitLoads(page);
-      page.on('pageerror', (error) => problems.push(String(error)));
-      page.on('dialog', (dialog) => {
-        problems.push(`Dialog: ${dialog.message()}`);
-        void dialog.dismiss();
-      });
-      page.on('console', (message) => {
-        // That a page came with the status of an error is what many tests are about; and some have no TLS.
-        const isMeant = /status of 4\d\d|Opener-Policy header has been ignored/.test(message.text());
-        if (message.type() === 'error' && !isMeant) problems.push(message.text());
-      });
+    async open(path, { isNew = false, ...options } = {}) {
+      const page = (isNew ? undefined : takeResting(options)) ?? (await openPage(options));
+      used.push(page);
+      problemsOf.set(page, problems);
       await page.goto(new URL(path, service.url).href);
       return page;
     },
     async expectNoProblems() {
-      await closeAll();
+      await restAll();
       expect(problems.splice(0)).toEqual([]);
     },
     async audit(page) {
-      await page.evaluate(await axe);
+      // Compiles it once for all documents of a page, which `evaluate` does not.
+      const session = await page.context().newCDPSession(page);
+      await session.send('Runtime.evaluate', { expression: await axe });
+      await session.detach();
       const found = await page.evaluate(`axe.run(document, {
         runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
         rules: { 'target-size': { enabled: true } },
         resultTypes: ['violations'],
+        // Loads style sheets and media anew, for rules of neither of these kinds.
+        preload: false,
       }).then(({ violations }) => violations)`);
       return (found as { id: string; nodes: { html: string }[] }[]).flatMap(({ id, nodes }) =>
         nodes.map((node) => `${id}: ${node.html}`),
       );
     },
-    [Symbol.asyncDispose]: closeAll,
+    [Symbol.asyncDispose]: restAll,
   };
 }
 
+/** A page in a browser context of its own. */
+async function openPage(options: BrowserContextOptions): Promise<Page> {
+  const browser = await runningChromium();
+  const context = await browser.newContext({ locale: 'en-US', ...options });
+  await context.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
+    console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
+  const page = await context.newPage();
+  optionsOf.set(page, options);
+  page.setDefaultTimeout(30_000);
+  awaitLoads(page);
+  const gather = (problem: string) => problemsOf.get(page)?.push(problem);
+  page.on('pageerror', (error) => gather(String(error)));
+  page.on('dialog', (dialog) => {
+    gather(`Dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('console', (message) => {
+    // That a page came with the status of an error is what many tests are about; and some have no TLS.
+    const isMeant = /status of 4\d\d|Opener-Policy header has been ignored/.test(message.text());
+    if (message.type() === 'error' && !isMeant) gather(message.text());
+  });
+  return page;
+}
+
 /**
- * Lets a click that leads to another page last until that is loaded. By itself it ends as soon as the first bytes are
- * there: then texts can be cut off, styles be missing, and scripts not have run.
+ * Leaves a page to the next test that opens one with the same options, without anything that is stored: a new one costs
+ * Chromium more than most tests do with it.
+ */
+async function rest(page: Page): Promise<void> {
+  problemsOf.delete(page);
+  const context = page.context();
+  const options = optionsOf.get(page) ?? {};
+  try {
+    for (const other of context.pages()) if (other !== page) await other.close();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.evaluate('sessionStorage.clear(), localStorage.clear()').catch(() => undefined);
+    await page.goto('about:blank');
+    await context.clearCookies();
+    await context.setOffline(false);
+    await context.setExtraHTTPHeaders({});
+    const { colorScheme = 'light', forcedColors = 'none', reducedMotion = 'no-preference' } = options;
+    await page.emulateMedia({ colorScheme, forcedColors, reducedMotion });
+    if (options.viewport !== null) await page.setViewportSize(options.viewport ?? VIEWPORT);
+    resting.push(page);
+  } catch {
+    // A test has closed it, or left it as it can't be used.
+    await context.close();
+  }
+  if (resting.length > MOST_RESTING) await resting.shift()?.context().close();
+}
+
+function takeResting(options: BrowserContextOptions): Page | undefined {
+  const isLike = (page: Page) => JSON.stringify(optionsOf.get(page)) === JSON.stringify(options);
+  const index = resting.findIndex((page) => isLike(page) && !page.isClosed());
+  return index < 0 ? undefined : resting.splice(index, 1)[0];
+}
+
+/** Pages that no test uses, the one used last at the end. */
+const resting: Page[] = [];
+
+/** Each has a process. */
+const MOST_RESTING = 4;
+
+const optionsOf = new WeakMap<Page, BrowserContextOptions>();
+const problemsOf = new WeakMap<Page, string[]>();
+
+/** What Playwright gives a page without another one. */
+const VIEWPORT = { width: 1280, height: 720 };
+
+/**
+ * Lets a click that leads to another page last until that is loaded, or fetched by the script. By itself it ends as soon
+ * as the first bytes are there: then texts can be cut off, styles be missing, and scripts not have run, and what is
+ * waited for next may still be that of the page before.
  */
 function awaitLoads(page: Page): void {
   // Clicks of the page and of locators all go through it.
@@ -75,6 +130,7 @@ function awaitLoads(page: Page): void {
   frame.click = async (...given) => {
     await click(...given);
     await frame.waitForLoadState();
+    await frame.waitForSelector('.actions button[aria-disabled=true]', { state: 'detached' });
   };
 }
 
@@ -134,9 +190,12 @@ export async function answersOf(service: TestService, { id }: { id: string }) {
 export type TestBrowser = AsyncDisposable & {
   /** Errors of scripts, console errors, dialogs and what a policy has blocked, on any page. */
   problems: string[];
-  /** Opens a page in a browser context of its own. Its clicks wait for what they load. */
-  open: (path: string, options?: BrowserContextOptions) => Promise<Page>;
-  /** Closes all pages, and fails the test if there were problems on any. */
+  /**
+   * Opens a page in a browser context of its own, with nothing stored, and with nothing cached if it `isNew`. Its clicks
+   * wait for what they load.
+   */
+  open: (path: string, options?: BrowserContextOptions & { isNew?: boolean }) => Promise<Page>;
+  /** Leaves all pages, and fails the test if there were problems on any. */
   expectNoProblems: () => Promise<void>;
   /** What axe finds: WCAG 2.2 A and AA, and best practices. */
   audit: (page: Page) => Promise<string[]>;
