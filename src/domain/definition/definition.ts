@@ -51,7 +51,7 @@ export const definitionSchema = z
  * unchanged.
  */
 export function checkDefinition(input: unknown, options: DefinitionOptions): DefinitionResult {
-  const unsafe = jsonProblems(input, '');
+  const unsafe = jsonProblems(input, '', { maxMembers: formLimits.members });
   if (unsafe.length > 0) return { ok: false, violations: unsafe };
   const parsed = definitionSchema.safeParse(input);
   const violations = [

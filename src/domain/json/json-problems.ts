@@ -16,7 +16,7 @@ export function textProblem(text: string): string | undefined {
 /**
  * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can't
  * say NaN, and what it says of a number can be too large for one. `exact`: whole numbers must be exact, too. `maxKib`:
- * how large the value may be as JSON.
+ * how large the value may be as JSON. `maxMembers`: how many a list or object may have, before those are looked at.
  *
  * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
  * circles), and returns a hundred problems at most.
@@ -24,7 +24,7 @@ export function textProblem(text: string): string | undefined {
 export function jsonProblems(
   value: unknown,
   path: string,
-  { exact = false, maxKib = Number.POSITIVE_INFINITY } = {},
+  { exact = false, maxKib = Number.POSITIVE_INFINITY, maxMembers = Number.POSITIVE_INFINITY } = {},
 ): Violation[] {
   const violations: Violation[] = [];
   const waiting: Place[] = [{ value, path: () => path, depth: 1 }];
@@ -42,9 +42,15 @@ export function jsonProblems(
       report(violations, place.path, `Expected JSON at most ${MAX_DEPTH} deep`);
       continue;
     }
+    const members = Object.entries(place.value);
+    if (members.length > maxMembers) {
+      const message = `Expected at most ${maxMembers} items or properties`;
+      violations.push({ path: place.path(), code: 'too_big', message });
+      continue;
+    }
     const inside: Place[] = [];
     const { path: within } = place;
-    for (const [key, child] of Object.entries(place.value)) {
+    for (const [key, child] of members) {
       const childPath = () => pathOf(within(), key);
       report(violations, childPath, textProblem(key));
       inside.push({ value: child, path: childPath, depth: place.depth + 1 });

@@ -143,9 +143,11 @@ export const MAX_REFERRER_LENGTH = 4096;
 
 /**
  * What a form definition may hold: items of its lists, and characters of its texts, where a translation may be as
- * long as the text itself. What one field type alone has is limited in its file.
+ * long as the text itself. What one field type alone has is limited in its file. No list or object may have more than
+ * `members`, twice the most that any is for: what has more is refused before each of them is looked at.
  */
 export const formLimits = {
+  members: 1000,
   fields: 100,
   pages: 100,
   options: 500,

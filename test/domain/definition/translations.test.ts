@@ -42,6 +42,24 @@ const german = {
 };
 
 describe('the translations of a form', () => {
+  it('are refused by one problem where they name more than any form has', () => {
+    const rows = Object.fromEntries(Array.from({ length: 1_001 }, (_, row) => [row, row]));
+    const translations = { de: { ...german, fields: { grid: { rows } } } };
+
+    const result = checkDefinition({ ...form, translations }, options);
+
+    expect(result).toEqual({
+      ok: false,
+      violations: [
+        {
+          path: 'translations.de.fields.grid.rows',
+          code: 'too_big',
+          message: 'Expected at most 1000 items or properties',
+        },
+      ],
+    });
+  });
+
   it('come unchanged through its message, and change nothing but texts', () => {
     const definition = checked({ ...form, translations: { de: german } });
 

@@ -61,6 +61,21 @@ describe('jsonProblems', () => {
     expect(problems).toHaveLength(100);
   });
 
+  it('looks into no list or object that has too many members', () => {
+    const value = { list: ['\0', '\0', '\0'], object: { a: '\0', b: 1, c: 2 }, fits: ['\0', 1] };
+
+    expect(jsonProblems(value, '', { maxMembers: 2 }).map(({ path, code }) => [path, code])).toEqual([
+      ['', 'too_big'],
+    ]);
+    expect(jsonProblems([value], '', { maxMembers: 3 }).map(({ path }) => path)).toEqual([
+      '0.list.0',
+      '0.list.1',
+      '0.list.2',
+      '0.object.a',
+      '0.fits.0',
+    ]);
+  });
+
   it('looks at names of prototypes like at any other', () => {
     const value = JSON.parse('{"__proto__":{"x":"\\u0000"},"constructor":"\\ud800"}');
 
