@@ -12,6 +12,17 @@ export class Http1Request extends IncomingMessage {
   #chunks = 0;
   #pace: Pace | undefined;
 
+  /**
+   * Whether Node parses no further, as after a request that asks for another protocol: a thousand more, read with one
+   * that is the last of its connection, would be parsed for nobody.
+   */
+  get upgrade(): boolean {
+    return this.method === 'CONNECT' || !this.socket.writable;
+  }
+
+  /** Node tells what the request asks for. */
+  set upgrade(_: boolean) {}
+
   override push(chunk: Buffer | null): boolean {
     this.#chunks += 1;
     if (chunk === null || this.#chunks <= chunkBounds.free) return super.push(chunk);

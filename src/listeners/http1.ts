@@ -41,6 +41,8 @@ export function createHttp1Server(
   // Of a call under way: Node destroys connections that send and take nothing for so long.
   server.timeout = timeOuts.stalledMs;
   server.on('clientError', refuseBrokenRequest);
+  // Of a connection that ends, see `Http1Request.upgrade`: what its client still sends is read for nobody.
+  server.on('upgrade', (_, socket) => socket.resume());
   // An unknown Expect header is ignored, since the interface has no status 417.
   server.on('checkExpectation', answer);
   // Node looks for slow headers once a server listens, and this one gets its connections from others.
@@ -122,16 +124,13 @@ class RequestQueue {
   }
 
   take(request: IncomingMessage, response: Response): void {
-    const { socket } = request;
     if (!this.#isBusy) {
       this.#begin(request, response);
       return;
     }
-    // Node still parses the rest of what it had read, though nothing more can be answered.
-    if (!socket.writable) return;
     this.#waiting ??= [];
     const release = this.#waiting.length < MAX_PIPELINED ? this.#admission.hold(request) : undefined;
-    if (release === undefined) socket.destroy();
+    if (release === undefined) request.socket.destroy();
     else this.#waiting.push({ request, response, release });
   }
 
@@ -151,14 +150,9 @@ class RequestQueue {
       const next = this.#waiting?.shift();
       next?.release();
       if (next?.request.socket.writable) this.#begin(next.request, next.response);
-      else this.#drop();
+      else for (const { release } of this.#waiting?.splice(0) ?? []) release();
     });
   };
-
-  #drop(): void {
-    for (const { release } of this.#waiting ?? []) release();
-    this.#waiting = undefined;
-  }
 }
 
 const queueKey = Symbol('requests of a connection');

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
@@ -150,10 +151,26 @@ describe('a connection over HTTP/1.1', () => {
     });
     using connection = await openSocket(listeners.url);
 
-    connection.socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(102));
+    using parsed = countParsed();
+    connection.socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_500));
 
     await until(() => connection.isGone());
     expect(handled).toBe(1);
+    expect(parsed.count).toBe(102);
+  });
+
+  it('that is told why it ends has nothing parsed that it sent behind, and gets to read it', async () => {
+    await using listeners = await startListeners({ timeOuts });
+    using connection = await openSocket(listeners.url);
+
+    using parsed = countParsed();
+    const refused = 'GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n';
+    connection.socket.write(refused + 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(1_500));
+
+    await connection.ended;
+    expect(connection.text()).toMatch(/^HTTP\/1.1 400 [\s\S]*The request names more than one host/);
+    await until(() => connection.isGone());
+    expect(parsed.count).toBe(1);
   });
 
   it('that never takes its answer is ended', async () => {
@@ -172,6 +189,17 @@ describe('a connection over HTTP/1.1', () => {
     await until(() => side.destroyed);
   });
 });
+
+/** How many requests of HTTP/1.1 the process makes objects of. */
+function countParsed(): { count: number } & Disposable {
+  const parsed = { count: 0, [Symbol.dispose]: () => unsubscribe(channel, add) };
+  const channel = 'http.server.request.start';
+  const add = () => {
+    parsed.count += 1;
+  };
+  subscribe(channel, add);
+  return parsed;
+}
 
 /** Sends a request and gives what comes back; empty if that is nothing. */
 async function answerOf({ socket, ended, text }: HeldSocket): Promise<string> {

@@ -94,17 +94,16 @@ export function databaseOn(engine: Engine): Database {
 
 /** Three connections of a server are left for writes and `/ready`. */
 function readBounds(engine: Engine): ReadBounds {
-  const connections = engine.connections()?.most;
-  const ofAll = connections === undefined ? EMBEDDED_READS : Math.max(1, connections - 3);
+  const ofAll = Math.max(1, (engine.connections()?.most ?? EMBEDDED_SIZE) - 3);
   return { ofAll, ofOne: Math.ceil(ofAll / 2) };
 }
 
 /**
  * The embedded database answers a read at the earliest in the next turn of the event loop, and has no connections that
- * reads could hold. With 7 at once the reads of 50 clients of a project waited for each other, not for it, while
- * strangers made turns long (`npm run test:abuse -- all-at-once`).
+ * reads could hold. With 10 the reads of 50 clients of a project waited for each other, not for it, while strangers made
+ * turns long (`npm run test:abuse -- all-at-once`).
  */
-const EMBEDDED_READS = 28;
+const EMBEDDED_SIZE = 31;
 
 const always = () => true;
 const never = () => false;
