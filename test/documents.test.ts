@@ -48,14 +48,14 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
       ['listen(3000', `listen(${receiver}`],
       ['/srv/', join(folder, 'srv/')],
     ];
-    const { PATH, HOME } = process.env;
+    const { PATH, HOME, TMPDIR } = process.env;
     // HEADER, SECRET and body.json are what docs/webhooks.md checks a signature with.
     const body = '{"id":"evt_1"}';
     const signed = signWebhook({ id: 'evt_1', body, at: Date.now(), secret: 'a-secret' });
     writeFileSync(join(folder, 'body.json'), body);
     const given = { SECRET: 'a-secret', HEADER: signed['X-Service-Signature'] };
     const settings = { PORT, GRPC_PORT, METRICS_PORT };
-    terminal = opened.use(openTerminal(folder, { PATH, HOME, ...given, ...settings }));
+    terminal = opened.use(openTerminal(folder, { PATH, HOME, TMPDIR, ...given, ...settings }));
   });
   afterAll(() => opened.disposeAsync());
 

@@ -1,7 +1,7 @@
 import { openAsBlob } from 'node:fs';
 import { Migration } from '@mikro-orm/migrations';
 import { pino } from 'pino';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../../src/store/database/engine.ts';
 import { openPglite } from '../../../src/store/database/pglite.ts';
 import { openPostgres } from '../../../src/store/database/postgres.ts';
@@ -11,9 +11,13 @@ import { makeEarlierTables } from '../../support/earlier-tables.ts';
 import { runOn } from '../../support/postgres.ts';
 import { preparedPglite } from '../../support/prepared.ts';
 
+let embedded: Promise<Engine> | undefined;
+afterAll(async () => (await embedded)?.close());
+
 it.each(engines)('puts the retention time of current versions on older forms on %s', async (name) => {
   await using cleanup = new AsyncDisposableStack();
   const engine = await openEngine(name, cleanup);
+  await makeEarlierTables(runOnEngine(engine), migrations.at(-1)?.name);
   await engine.query('alter table forms drop column retention_days', []);
   await engine.query("delete from migrations where name = '2026-11-21-forms-with-retention'", []);
   await engine.query(
@@ -359,12 +363,13 @@ function collectLog() {
   return { log: pino({ base: null, timestamp: false }, { write }), lines };
 }
 
+/** With tables of any version: those who open it make their own. The embedded one is the same for all of them. */
 async function openEngine(name: EngineName, cleanup: AsyncDisposableStack): Promise<Engine> {
   if (name === 'pglite') {
-    const { dump } = await preparedPglite();
-    return cleanup.adopt(await openPglite({ dump: await openAsBlob(dump), log: console }), (engine) =>
-      engine.close(),
+    embedded ??= preparedPglite().then(async ({ dump }) =>
+      openPglite({ dump: await openAsBlob(dump), log: console }),
     );
+    return embedded;
   }
   const { databaseUrl } = cleanup.use(await createServerDatabase());
   const engine = await openPostgres({ databaseUrl, poolSize: 2, log: console });
