@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
-import { engines } from './support/database.ts';
-import { type CollectedSpan, startCollector } from './support/otlp.ts';
-import { startReceiver } from './support/receiver.ts';
-import { startService, type TestService } from './support/server.ts';
-import { until } from './support/until.ts';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { engines } from '../support/database.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { type CollectedSpan, startCollector } from './otlp.ts';
 
 const answers = { email: 'ada.lovelace@example.com', message: 'a secret between us' };
 
