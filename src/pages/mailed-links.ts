@@ -8,6 +8,7 @@ import {
   StopScope,
 } from '../../gen/headlessforms/v1/mail_pb.js';
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { readableAddress } from '../domain/addresses/readable-address.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf } from '../http/errors.ts';
@@ -182,16 +183,16 @@ function renderStop(link: StopLink, view: View): Page {
   return renderMessage({
     ...view,
     title: words.stopTitle,
-    text: isStopped ? stoppedText(link, words) : fill(words.stopText, { email: link.address }),
+    text: isStopped ? stoppedText(link, words) : withAddress(words.stopText, link),
     more: html`${isStopped && startForm(words)}
 ${choices.length > 0 && stopForm(choices, words)}`,
   });
 }
 
 /** The page after email was started again. */
-function renderStarted({ address }: Pick<StopLink, 'address'>, view: View): Page {
+function renderStarted(link: Pick<StopLink, 'address'>, view: View): Page {
   const { doneTitle: title, startDone } = view.language.words;
-  return renderMessage({ ...view, icon: 'done', title, text: fill(startDone, { email: address }) });
+  return renderMessage({ ...view, icon: 'done', title, text: withAddress(startDone, link) });
 }
 
 function startForm(words: Words): Html {
@@ -223,9 +224,13 @@ function choicesOf({ stopped, formName, aboutSignIn }: StopLink, words: Words): 
     .map(({ value }) => ({ value, label: labels[value] }));
 }
 
-function stoppedText({ stopped, address }: StopLink, words: Words): string {
-  const { text } = scopes.find(({ scope }) => scope === stopped) ?? scopes[0];
-  return fill(words[text], { email: address });
+function stoppedText(link: StopLink, words: Words): string {
+  const { text } = scopes.find(({ scope }) => scope === link.stopped) ?? scopes[0];
+  return withAddress(words[text], link);
+}
+
+function withAddress(text: string, { address }: Pick<StopLink, 'address'>): string {
+  return fill(text, { email: readableAddress(address) });
 }
 
 /** How much can be stopped, by the value of the input, and what is said when it was. */

@@ -1,6 +1,7 @@
 import type { DescEnum } from '@bufbuild/protobuf';
 import { type Duration, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { asciiAddress } from '../domain/addresses/ascii-address.ts';
 import { isEmailAddress } from '../domain/addresses/email-address.ts';
 import { enumName } from '../domain/enums.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
@@ -54,11 +55,17 @@ const names = {
   upl: 'upload',
 };
 
-/** Throws INVALID at `email` unless the text is one plain email address. */
-export function requireEmail(text: string, path = 'email'): void {
-  if (isEmailAddress(text)) return;
+/** One plain email address as it is stored. Throws INVALID at `email` for any other text. */
+export function requireEmail(text: string, path = 'email'): string {
+  const problems = text === '' ? [required(path)] : emailProblems(text, path);
+  if (problems.length > 0) throw invalid(problems);
+  return asciiAddress(text);
+}
+
+/** What is wrong with a text that has to be one plain email address. */
+export function emailProblems(text: string, path: string): Violation[] {
   const message = 'Expected an email address';
-  throw invalid([text === '' ? required(path) : { path, code: 'invalid_string', message }]);
+  return isEmailAddress(asciiAddress(text)) ? [] : [{ path, code: 'invalid_string', message }];
 }
 
 /** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */

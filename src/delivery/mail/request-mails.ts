@@ -1,4 +1,5 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import {
@@ -61,12 +62,12 @@ export async function requestMail(
   return writeMail(context, {
     subject: `${title}: ${form}`,
     title,
-    paragraphs: [fill(text, { form, email: by }), mail.ignore],
+    paragraphs: [fill(text, { form, email: by && readableAddress(by) }), mail.ignore],
     ...(pageUrl !== undefined && {
       rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
     }),
     button: await newButton(options, context, request, browserHash),
-    footer: [fill(mail.whyAsked, { email: context.to })],
+    footer: [fill(mail.whyAsked, { email: readableAddress(context.to) })],
   });
 }
 
@@ -89,7 +90,7 @@ export async function noticeMail(
     title,
     paragraphs: [...(form === '' ? [] : [fill(mail.noticeText, { form })]), mail.noticeMore, mail.ignore],
     button: await confirmationButton(options, context),
-    footer: [fill(mail.whyAsked, { email: context.to })],
+    footer: [fill(mail.whyAsked, { email: readableAddress(context.to) })],
   });
 }
 
@@ -111,7 +112,7 @@ export async function signInMail(
       title: mail.signInTitle,
       paragraphs: [mail.signInText, mail.signInIgnore],
       button: { label: mail.signInButton, url: signInUrl(baseUrl, token) },
-      footer: [fill(mail.whySignIn, { email: address })],
+      footer: [fill(mail.whySignIn, { email: readableAddress(address) })],
     },
   );
 }
@@ -127,7 +128,7 @@ export function codeMail(context: MailContext, code: string): MailMessage {
     title: fill(mail.codeSubject, { code }),
     paragraphs: [mail.codeText, mail.codeIgnore],
     rows: [{ label: words.codeLabel, text: code }],
-    footer: [fill(mail.whyCode, { email: context.to })],
+    footer: [fill(mail.whyCode, { email: readableAddress(context.to) })],
   });
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asciiAddress } from '../addresses/ascii-address.ts';
 import { isEmailAddress } from '../addresses/email-address.ts';
 import type { Violation } from '../errors/violations.ts';
 import { textUpTo } from '../fields/text.ts';
@@ -33,11 +34,18 @@ export const autoresponseTranslation = z.strictObject({
   message: message.exactOptional(),
 });
 
+/** One plain email address, as it is stored. */
+export const emailAddress = z
+  .string()
+  .overwrite(asciiAddress)
+  .refine(isEmailAddress, 'Expected an email address')
+  .meta({ format: 'email' });
+
 const emailDeliverySchema = z
   .strictObject({
     type: z.literal('email'),
     to: z
-      .array(z.string().refine(isEmailAddress, 'Expected an email address').meta({ format: 'email' }))
+      .array(emailAddress)
       .max(5)
       .exactOptional()
       .describe("In place of the owner's address, each after it has confirmed. Until one has: the owner's."),

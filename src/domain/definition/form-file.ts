@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
-import { isEmailAddress } from '../addresses/email-address.ts';
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formKeyPattern, formLimits } from '../limits/limits.ts';
 import { checkDefinition, definitionSchema } from './definition.ts';
 import { definitionToMessage } from './definition-proto.ts';
-import { takingPrivateReceivers } from './delivery.ts';
+import { emailAddress, takingPrivateReceivers } from './delivery.ts';
 
 /** What stands beside a definition: outside its JSON, versions and checksum. */
 export const formNames = {
@@ -26,10 +25,7 @@ export const formNames = {
 const besideDefinition = {
   $schema: z.string().exactOptional().describe('For editors; ignored.'),
   key: formNames.key.describe('What names the form. Default: the name of the file.'),
-  owner: z
-    .string()
-    .refine(isEmailAddress, 'Expected an email address')
-    .meta({ format: 'email' })
+  owner: emailAddress
     .exactOptional()
     .describe('Who owns the form once the address confirms. Absent: as it is.'),
   managed_by: z

@@ -1,5 +1,6 @@
 import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
@@ -167,7 +168,7 @@ function mailsOf(
   const label = mailsStopped ? owner.startMails : owner.stopMails;
   return html`<h2>${owner.mails}</h2>
 ${banner(done, ['doneMailsStopped', 'doneMailsStarted'], language)}
-<p>${mailsStopped ? owner.mailsOff : fill(owner.mailsOn, { email: address })}</p>
+<p>${mailsStopped ? owner.mailsOff : fill(owner.mailsOn, { email: readableAddress(address) })}</p>
 ${buttonForm({ action: `${here}/mails`, csrf, label, quiet: !mailsStopped, more })}`;
 }
 
@@ -176,8 +177,8 @@ function recipientsOf({ recipients }: OwnedForm, view: View): Html {
   const { owner } = language;
   const rows = recipients.map(({ address, confirmed }) => {
     const more = html`<input type="hidden" name="email" value="${address}">`;
-    const name = fill(owner.remove, { email: address });
-    return html`<li>${address} ${!confirmed && html`<span class="note">${owner.waits}</span>`}
+    const name = fill(owner.remove, { email: readableAddress(address) });
+    return html`<li>${readableAddress(address)} ${!confirmed && html`<span class="note">${owner.waits}</span>`}
 ${buttonForm({ action: `${here}/recipients/remove`, csrf, label: language.words.remove, name, quiet: true, more })}</li>
 `;
   });
@@ -195,7 +196,7 @@ ${banner(view.done, ['doneOffered', 'doneWithdrawn'], view.language)}
 <p>${owner.handOverText}</p>
 ${
   offeredTo !== '' &&
-  html`<p role="status">${fill(owner.offered, { email: offeredTo })}</p>
+  html`<p role="status">${fill(owner.offered, { email: readableAddress(offeredTo) })}</p>
 ${buttonForm({ action: `${view.here}/hand-over/withdraw`, csrf: view.csrf, label: owner.withdraw, quiet: true })}`
 }
 ${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label: owner.newOwner, button: owner.handOverButton })}`;

@@ -1,4 +1,5 @@
 import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import { undefinedFor } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
@@ -36,7 +37,7 @@ export const showSignInLink: HandleOpen = async (exchange) => {
   if (link.elsewhere) return message(title, elsewhereText, newLinkForm(request, language, address));
   const form = html`<form method="post"><label class="choice"><input type="checkbox" name="stay" value="yes"><span>${stay}</span></label>
 <div class="actions"><button>${title}</button></div></form>`;
-  return message(title, fill(linkText, { email: address }), form);
+  return message(title, fill(linkText, { email: readableAddress(address) }), form);
 };
 
 /** Signs in by an emailed link, and goes on to the page that was asked for. */

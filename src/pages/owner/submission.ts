@@ -9,6 +9,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import type { Upload } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { type Delivery, DeliveryStatus, MailKind } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import { lastOf } from '../../http/multipart.ts';
@@ -62,7 +63,7 @@ ${older !== '' && html`<a rel="next" href="${base}/submissions/${older}">${owner
 /** Who answered, where that is known for certain. */
 function respondentOf({ respondent }: Submission, { owner }: Language): Html | false {
   if (respondent === undefined) return false;
-  return html`<div><dt>${owner.respondent}</dt><dd>${fill(owner.verifiedBy, { email: respondent.email })}</dd></div>`;
+  return html`<div><dt>${owner.respondent}</dt><dd>${fill(owner.verifiedBy, { email: readableAddress(respondent.email) })}</dd></div>`;
 }
 
 /** Asks whether to delete a submission. */

@@ -36,9 +36,9 @@ export function activationMethods(context: ServiceContext) {
     },
 
     async activateForm(request, call) {
-      const { formId, email } = request;
+      const { formId } = request;
       const draft = await draftOf(database, formId, request.activationToken);
-      requireEmail(email);
+      const email = requireEmail(request.email);
       const browserHash = browserHashOf(request.browser);
       const asked = { address: email, ...(browserHash !== null && { browserHash }) };
       const activated = formEvents.activated(draft, new Date(now()), asked);
@@ -49,7 +49,7 @@ export function activationMethods(context: ServiceContext) {
       const needsOwner = isKeyless(draft) && context.settings.ownerConfirmation;
       const answersWait = needsOwner && draftDefinition.delivery.type === 'email';
       const reply = await database.transaction(async (tx) => {
-        const webhookSecret = await publishDraft(tx, context, request, activated);
+        const webhookSecret = await publishDraft(tx, context, { ...request, email }, activated);
         await audit.change(tx, call, { projectId: draft.projectId, formId });
         const form = await findAnyForm(tx, formId);
         if (form === null) throw notFound('form');

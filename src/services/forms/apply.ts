@@ -33,7 +33,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
   const caller = callerOf(call);
   if (request.key === '') throw invalid([required('key')]);
   readFormKey(request, { keyless: false });
-  if (request.owner !== '') requireEmail(request.owner, 'owner');
+  const owner = request.owner === '' ? '' : requireEmail(request.owner, 'owner');
 
   const at = new Date(now());
   const apply = async (tx: Transaction): Promise<Applied> => {
@@ -44,7 +44,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
       allowPrivateUrls: settings.allowPrivateWebhooks,
       ...(current !== null && keptUrlOf(current.definition)),
     });
-    const wanted = { request, ...checked, at };
+    const wanted = { request: { ...request, owner }, ...checked, at };
     if (form === null || form.status === 'draft') return publishFirst(tx, context, call, form, wanted);
     if (form.status === 'archived' || current === null) throw failed(Reason.ARCHIVED, 'The form is archived');
     return publishChanges(tx, context, call, { form, current }, wanted);

@@ -142,14 +142,14 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       return {};
     },
 
-    async changeFormOwner({ formId, email }, call) {
+    async changeFormOwner({ formId, email: given }, call) {
       const caller = callerOf(call);
       const form = await changeableForm(database, caller, formId);
       if (form.status === 'draft') {
         const message = 'The form is a draft. The address that activates it becomes its owner';
         throw failed(Reason.CONFLICT, message, { nextCall: NextCall.ACTIVATE_FORM });
       }
-      requireEmail(email);
+      const email = requireEmail(given);
       requireRight(caller, 'ownership');
 
       const reply = await database.transaction(async (tx) => {

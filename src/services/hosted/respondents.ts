@@ -74,8 +74,7 @@ export async function sendCode(
   const { form, session } = page;
   const place = requirePlace(page);
   requireBrowser(browser);
-  const to = session?.respondent?.email ?? email;
-  requireEmail(to);
+  const to = requireEmail(session?.respondent?.email ?? email);
   if (place.sessionId === null) await context.limitRate(call, pageLimits.code, form.id);
   else if (codesOf(session) >= CODES_A_SESSION) throw tooManyOfSession(session);
 

@@ -61,8 +61,8 @@ export function sessionMethods(context: ServiceContext) {
   const { database, secretKey, now, notifyWorkers, audit } = context;
   return {
     /** Whether the address owns a form is found out when the email is sent, so that nobody can tell by the answer. */
-    async requestSignIn({ email, deviceToken: token, browser }, call) {
-      requireEmail(email);
+    async requestSignIn({ email: given, deviceToken: token, browser }, call) {
+      const email = requireEmail(given);
       const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
       const isKnown = isDeviceOf(secretKey, { token, address: email, now: now() });
       // The site that the client is in.

@@ -102,9 +102,9 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       return {};
     },
 
-    async addFormRecipient({ formId, email }, call) {
+    async addFormRecipient({ formId, email: given }, call) {
       const form = await confirmedForm(context, call, formId);
-      requireEmail(email);
+      const email = requireEmail(given);
       const delivery = await deliveryOf(form);
       if (delivery.type !== 'email') {
         throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by email');
@@ -129,9 +129,9 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       return {};
     },
 
-    async removeFormRecipient({ formId, email }, call) {
+    async removeFormRecipient({ formId, email: given }, call) {
       const form = await confirmedForm(context, call, formId);
-      requireEmail(email);
+      const email = requireEmail(given);
       const delivery = await deliveryOf(form);
       const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
       const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
@@ -145,10 +145,10 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       return {};
     },
 
-    async offerOwnedForm({ formId, email }, call) {
+    async offerOwnedForm({ formId, email: given }, call) {
       requireFreshSignIn(call, now());
       const form = await confirmedForm(context, call, formId);
-      requireEmail(email);
+      const email = requireEmail(given);
       const facts = { address: email, by: form.ownerEmail };
       const asked = formEvents.ownerChangeRequested(form, new Date(now()), facts);
       await countRequest(context, form, { call, countedAs: asked.id });

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { contextFromMessage, contextProblems } from '../../domain/sessions/context.ts';
@@ -189,7 +190,7 @@ async function openNewSession(
     allowDecline: request.allowDecline,
     ...storedCallback(context, request.callback, call),
     notify,
-    ...(request.respondent !== undefined && { respondent: { email: request.respondent.email, codes: 0 } }),
+    ...(request.respondent && { respondent: { email: asciiAddress(request.respondent.email), codes: 0 } }),
     idempotency,
   };
   const store = async (tx: Transaction) => {

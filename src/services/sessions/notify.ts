@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { NotificationSchema, Notify } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { MAIL_STOPPED, notifiedAs, notSent, strangersOfKey } from '../../domain/delivery/mails.ts';
 import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
@@ -23,7 +23,7 @@ import type { Session, StoredNotify } from '../../store/sessions/session-table.t
 import { findWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
-import { secondsProblems, textProblems } from '../request-values.ts';
+import { emailProblems, secondsProblems, textProblems } from '../request-values.ts';
 
 /** What is wrong with the `notify` of a session of a form, with paths below `notify`. */
 export async function notifyProblems(
@@ -37,9 +37,7 @@ export async function notifyProblems(
     ...(email === '' && webhookId === ''
       ? [{ path: '', code: 'invalid_type', message: 'Expected email or webhook_id' } as const]
       : []),
-    ...(email === '' || isEmailAddress(email)
-      ? []
-      : [{ path: 'email', code: 'invalid_string', message: 'Expected an email address' } as const]),
+    ...(email === '' ? [] : emailProblems(email, 'email')),
     ...(await webhookProblems(database, { projectId, formId, webhookId })),
     ...textProblems(message, 'message', { max: notifyLimits.message }),
     ...reminderProblems(notify),
@@ -88,7 +86,7 @@ export function storedNotify(notify: Notify, keyId: string, now: number): Stored
   const { email, webhookId, message, remindAfter } = notify;
   const times = remindAfter.map(({ seconds }) => Number(seconds));
   return {
-    ...(email !== '' && { email }),
+    ...(email !== '' && { email: asciiAddress(email) }),
     ...(webhookId !== '' && { webhookId }),
     ...(message !== '' && { message }),
     remindAfter: times,

@@ -3,7 +3,6 @@ import type {
   CreateSessionRequest,
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
 import { changedOrigins, type Origin, type SessionOrigins } from '../../domain/answers/provenance.ts';
 import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
@@ -16,7 +15,7 @@ import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
 import { MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
-import { secondsProblems, textProblems } from '../request-values.ts';
+import { emailProblems, secondsProblems, textProblems } from '../request-values.ts';
 
 /** How long a session accepts answers, in seconds. */
 export function lifeOf({ expiresIn }: CreateSessionRequest): number {
@@ -46,8 +45,7 @@ export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violatio
 
 /** What is wrong with the person who is to answer. */
 export function respondentProblems(respondent: CreateSessionRequest['respondent']): Violation[] {
-  if (respondent === undefined || isEmailAddress(respondent.email)) return [];
-  return [{ path: 'respondent.email', code: 'invalid_string', message: 'Expected an email address' }];
+  return respondent === undefined ? [] : emailProblems(respondent.email, 'respondent.email');
 }
 
 /** What is wrong with the words of a person who declines. */

@@ -4,6 +4,7 @@ import type {
   EraseSubmissionsRequest,
   EraseSubmissionsResponseSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { isEmailAddress, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { soughtValue } from '../../domain/answers/answer-texts.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
@@ -87,6 +88,7 @@ export async function eraseByValue(
   { projectId, value, formId, place: begin }: Erasure,
 ): Promise<{ submissions: number; sessions: number; searched: number; next: ErasurePlace | undefined }> {
   const wanted = value.trim();
+  const address = asciiAddress(wanted);
   const sought = soughtValue(wanted);
   const announcement = { at: now(), schedule };
   let place: ErasurePlace | undefined = begin ?? { formId: '', phase: 'accepted', after: '' };
@@ -98,9 +100,9 @@ export async function eraseByValue(
     const look = { ...at, value: sought, limit };
     if (phase === 'events') return eraseEventsWith(tx, look);
     if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
-    if (isEmailAddress(wanted)) {
-      await forgetAutoresponse(tx, at.formId, mailboxOf(wanted));
-      await voidMailedLinks(tx, { address: wanted, purpose: RESPONDENT_CODE, formId: at.formId });
+    if (isEmailAddress(address)) {
+      await forgetAutoresponse(tx, at.formId, mailboxOf(address));
+      await voidMailedLinks(tx, { address, purpose: RESPONDENT_CODE, formId: at.formId });
     }
     await eraseUnclaimedUploadsWith(tx, at.formId, sought);
     return eraseSessionsWith(tx, look);
