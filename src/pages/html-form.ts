@@ -7,14 +7,14 @@ import type { Violation } from '../domain/errors/violations.ts';
 import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
-import type { FormInputs } from '../http/multipart.ts';
+import { type FormInputs, lastOf } from '../http/multipart.ts';
 import type { Page, RefusedPost } from '../http/reply.ts';
 import { renderActivated, renderActivation } from './activation.ts';
 import { renderCompletion } from './form/completion-page.ts';
 import { type Problem, problemsOf } from './form/field-words.ts';
 import { renderForm } from './form/form-page.ts';
 import { fieldsOf } from './form/page-source.ts';
-import { textsOf, viewOf } from './form/show.ts';
+import { viewOf } from './form/show.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
 import { OwnerCookies } from './owner/session.ts';
@@ -82,12 +82,11 @@ function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
   const { request, inputs, details, site } = post;
   const fields = fieldsOf(session).map((field) => ({ ...field, page: 1 }));
   const sent = [...inputs].map(([name, values]) => ({ name, values }));
-  const answers = { ...session.answers, ...readInputs({ fields }, sent) };
-  const kept = fields.filter((field) => uploadLimits(field) === undefined || field.type === 'signature');
-  const texts = textsOf(kept, answers);
+  const language = lastOf(inputs, '_lang');
+  const answers = { ...session.answers, ...readInputs({ fields }, sent, { language }) };
+  const view = viewOf(request, session, fields, { answers, step: 1 });
+  const texts = new Map(view.texts);
   for (const field of fields) if (uploadLimits(field) !== undefined) texts.delete(field.id);
-
-  const view = viewOf(request, session, fields, { answers, step: 1, texts });
   const { problems, otherProblems } = problemsOf(details, fields, inputs, view.language);
   const again: [string, Problem][] = fields
     .filter((field) => !problems.has(field.id) && hasFile(field, inputs))
@@ -96,6 +95,7 @@ function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
     { ...session, pages: [], review: false, honeypot: false, permanent: false, allowPartial: false },
     {
       ...view,
+      texts,
       problems: new Map([...problems, ...again]),
       otherProblems,
       site: { address: site, inputs: unseenInputs(fields, inputs) },

@@ -11,7 +11,7 @@ import { chooseLanguage } from '../text/words.ts';
 import { renderSnippet } from './activation.ts';
 import { renderForm } from './form/form-page.ts';
 import { fieldsOf } from './form/page-source.ts';
-import { textsOf, viewOf } from './form/show.ts';
+import { viewOf } from './form/show.ts';
 import type { HandlePage, PageOptions } from './handler.ts';
 import { firstCommand, type HomeOptions } from './home.ts';
 import { renderPage, rootOf } from './layout.ts';
@@ -89,7 +89,7 @@ export function postNew({ transport }: NewPageOptions): HandlePage {
     const { answers = {}, pages, review } = session;
     const steps = stepsOf(fields, visibleIds(fields, answers), review);
     const step = steps.find((each) => String(each) === request.query.step) ?? steps[0] ?? 1;
-    const view = viewOf(request, session, fields, { answers, step, texts: textsOf(fields, answers) });
+    const view = viewOf(request, session, fields, { answers, step });
     const { nonce } = request.query;
     const previewNonce = typeof nonce === 'string' ? nonce : '';
     const page = renderForm(session, { ...view, previewNonce });

@@ -103,8 +103,8 @@ export const alphabets: Record<FieldType, string> = {
   textarea: 'a \n\r',
   email: 'a1.-+@_',
   url: 'a1.:/?#@-[%',
-  phone: '1+( )-./',
-  number: '1+-.e ',
+  phone: '1+( )-./x;=',
+  number: '1+-.,e ',
   boolean: 'true1 ',
   checkbox: 'on1 ',
   date: '1-',
@@ -115,8 +115,8 @@ export const alphabets: Record<FieldType, string> = {
   multi_select: 'a ',
   hidden: 'a1 ',
   file: 'upl_1',
-  rating: '1. ',
-  scale: '1. ',
+  rating: '1., ',
+  scale: '1., ',
   statement: 'a',
   ranking: 'a ',
   matrix: 'a ',
@@ -296,12 +296,15 @@ function fieldReaders(): Reader[] {
         inputs,
         read(text) {
           const given = inputNames(field).map((name) => ({ name, values: [String(text)] }));
-          refuse(form.checkAnswers(readInputs(definition, given)));
+          refuse(form.checkAnswers(readInputs(definition, given, { language: 'de', checksYears: true })));
         },
         door: (text) =>
           posted(
             '/api/forms/FORM/submissions',
-            new URLSearchParams(inputNames(field).map((name): [string, string] => [name, String(text)])),
+            new URLSearchParams([
+              ['_lang', 'de'],
+              ...inputNames(field).map((name): [string, string] => [name, String(text)]),
+            ]),
           ),
       },
       {

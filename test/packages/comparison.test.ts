@@ -76,7 +76,7 @@ it('createForm, with the service behind it, refuses what the service refuses, an
       if (n % 5 > 0 || !isForPages) continue;
       const typed = asked.filter(({ hidden, defaultValue }) => !hidden && defaultValue === undefined);
       const inputs = typed.flatMap((field) =>
-        inputTexts(field, Object.hasOwn(answers, field.id) ? answers[field.id] : '').map(
+        inputTexts(field, Object.hasOwn(answers, field.id) ? answers[field.id] : '', '').map(
           ([name, values]) => ({
             name,
             values: [...values],

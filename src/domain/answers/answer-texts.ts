@@ -1,11 +1,15 @@
+import { asciiAddress } from '../addresses/ascii-address.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import { hasWords } from '../fields/boolean.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
+import type { Typed } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
-import { readNumber } from '../fields/number.ts';
+import { numberText, readNumber } from '../fields/number-text.ts';
+import { foldPhone } from '../fields/phone-number.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
+import { normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -21,15 +25,16 @@ import type { Answers } from './answers.ts';
 export function readInputs(
   definition: Pick<FormDefinition, 'fields'>,
   inputs: readonly FormInput[],
-  options: { humanOnly?: boolean } = {},
+  { humanOnly = false, ...typed }: { humanOnly?: boolean } & Typed = {},
 ): { [fieldId: string]: Json } {
   const byName = new Map(inputs.map(({ name, values }) => [name, values]));
   const answers: { [fieldId: string]: Json } = {};
   for (const field of definition.fields) {
-    if (!takesAnswer(field) || (options.humanOnly && !isShown(field))) continue;
+    if (!takesAnswer(field) || (humanOnly && !isShown(field))) continue;
     if (inputNames(field).every((name) => (byName.get(name) ?? []).length === 0)) continue;
     const part = (name: string) => byName.get(`${field.id}.${name}`) ?? [];
-    answers[field.id] = fieldRules[field.type].readInput(byName.get(field.id) ?? [], field, part);
+    const values = byName.get(field.id) ?? [];
+    answers[field.id] = fieldRules[field.type].readInput(values, field, part, typed);
   }
   return answers;
 }
@@ -40,10 +45,10 @@ export function inputNames(field: Field): string[] {
   return [field.id, ...parts.map((part) => `${field.id}.${part}`)];
 }
 
-/** An answer as the texts of its field's inputs, by their names; an upload is its id. */
-export function inputTexts(field: Field, answer: unknown): [name: string, values: readonly string[]][] {
+/** An answer as the texts of its field's inputs in a language, by their names; an upload is its id. */
+export function inputTexts(field: Field, answer: unknown, language: string): [string, readonly string[]][] {
   const { toInputs } = fieldRules[field.type];
-  if (toInputs === undefined) return [[field.id, [answer].flat().map(textOf)]];
+  if (toInputs === undefined) return [[field.id, [answer].flat().map((each) => textOf(each, language))]];
   // What a session holds was checked when it was stored.
   return Object.entries(toInputs(answer as Json, field)).map(([part, values]) => [
     part === '' ? field.id : `${field.id}.${part}`,
@@ -51,11 +56,10 @@ export function inputTexts(field: Field, answer: unknown): [name: string, values
   ]);
 }
 
-function textOf(answer: unknown): string {
+function textOf(answer: unknown, language: string): string {
   if (isObject(answer)) return 'upload_id' in answer ? String(answer.upload_id) : '';
-  return typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean'
-    ? String(answer)
-    : '';
+  if (typeof answer === 'number') return numberText(answer, language);
+  return typeof answer === 'string' || typeof answer === 'boolean' ? String(answer) : '';
 }
 
 /** An input of a form and its values, in the order they were sent. */
@@ -63,7 +67,7 @@ export type FormInput = { name: string; values: readonly string[] };
 
 /**
  * What a value that somebody looks for may have become as an answer: fields trim, read numbers, put a scheme before web
- * addresses and end lines with LF.
+ * addresses, fold telephone numbers and domains, and end lines with LF.
  *
  * `texts` are to be compared without spaces around them and without regard to case. A database whose locale is C knows
  * the case of ASCII alone, so they come in both cases, and letters with marks both as one character and as two.
@@ -71,12 +75,9 @@ export type FormInput = { name: string; values: readonly string[] };
 export function soughtValue(value: string): SoughtValue {
   const text = readText([value]).trim();
   const number = readNumber(text);
-  const texts = [text, withScheme(text)].flatMap((each) =>
-    ['NFC', 'NFD'].flatMap((form) => {
-      const normal = each.normalize(form);
-      return [normal, normal.toLowerCase(), normal.toUpperCase()];
-    }),
-  );
+  const texts = [asciiAddress(text), asciiAddress(withScheme(text)), text, foldPhone(text)]
+    .flatMap(normalForms)
+    .flatMap((normal) => [normal, normal.toLowerCase(), normal.toUpperCase()]);
   return { texts: [...new Set(texts)], number: typeof number === 'number' ? number : undefined };
 }
 

@@ -12,7 +12,9 @@ import { takesAnswer } from '../fields/field.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
+import { memoize } from '../memoize.ts';
 import { type PatternTest, startMatching } from '../patterns/pattern.ts';
+import { inNfc, isBlank, isInvisible } from '../text/typed-signs.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.
@@ -20,8 +22,12 @@ import { type PatternTest, startMatching } from '../patterns/pattern.ts';
  * Expects a definition that `checkDefinition` has accepted.
  */
 export function compileForm(definition: FormDefinition): CompiledForm {
-  const fields = definition.fields.filter(takesAnswer).map(compileField);
-  const known = new Set(fields.map(({ id }) => id));
+  const asked = new Map(definition.fields.filter(takesAnswer).map((field) => [field.id, field]));
+  const fields = [...asked.values()].map(compileField);
+  const folded = (answers: Answers) =>
+    Object.fromEntries(
+      Object.entries(answers).map(([id, answer]) => [id, foldAnswer(asked.get(id), answer)]),
+    );
   return {
     definition,
     checkAnswers: (answers, options = {}) => {
@@ -32,19 +38,42 @@ export function compileForm(definition: FormDefinition): CompiledForm {
       }
       const violations: Violation[] = [];
       const { byPerson = false } = options;
+      const given = folded(answers);
       const check = { root, violations, match: startMatching(), byPerson };
       const clean =
         options.required === false
-          ? checkGiven(fields, answers, check)
-          : checkWhole(fields, answers, options.base, check);
-      const unknown = Object.keys(answers).filter((key) => !known.has(key));
+          ? checkGiven(fields, given, check)
+          : checkWhole(fields, given, options.base, check);
+      const unknown = Object.keys(answers).filter((key) => !asked.has(key));
       if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
-      const all = [...violations, ...unrecognized(root, unknown, known)];
+      const all = [...violations, ...unrecognized(root, unknown, asked.keys())];
       return { ok: false, violations: atMost(all) };
     },
-    checkPosted: (answers, base) => checkPosted(fields, answers, base),
+    checkPosted: (answers, base) => checkPosted(fields, folded(answers), base),
   };
 }
+
+/**
+ * An answer as it is checked, compared and stored: texts that nobody can see are none, what is an option in another
+ * normal form of Unicode is that option, and some types of fields have forms of their own.
+ */
+export function foldAnswer(field: Field | undefined, answer: Json): Json {
+  if (field === undefined) return answer;
+  if (typeof answer === 'string') return foldText(field, answer);
+  if (Array.isArray(answer)) return answer.map((each) => foldAnswer(field, each));
+  if (!isObject(answer)) return answer;
+  return Object.fromEntries(Object.entries(answer).map(([part, each]) => [part, foldAnswer(field, each)]));
+}
+
+function foldText(field: Field, text: string): string {
+  const option = optionsOf(field).get(inNfc(text));
+  return option ?? (isInvisible(text) ? '' : fieldRules[field.type].fold?.(text) || text);
+}
+
+/** The values of options, by what they are compared as. */
+const optionsOf = memoize(
+  ({ options = [] }: Field) => new Map(options.map(({ value }) => [inNfc(value), value])),
+);
 
 /** Lays answers over each other, lowest first: a present key wins, also with null or an empty answer. */
 export function mergeAnswers(...layers: (Answers | undefined)[]): Answers {
@@ -146,8 +175,8 @@ function settle(field: CompiledField, answers: Answers, base: Answers | undefine
 
 /** Whether this is no answer to the field: nothing, or only spaces where a text is required. */
 export function isUnanswered({ type, required }: Field, answer: unknown): boolean {
-  const isBlank = typeof answer === 'string' && answer.trim() === '';
-  return isEmpty(answer) || (isBlank && required && fieldRules[type].needsMoreThanSpaces === true);
+  if (isEmpty(answer) || typeof answer !== 'string') return isEmpty(answer);
+  return required && fieldRules[type].needsMoreThanSpaces === true ? isBlank(answer) : isInvisible(answer);
 }
 
 function compileField(field: Field): CompiledField {

@@ -4,7 +4,7 @@ import type { Field } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, isScalar, type Json, ownValue } from '../json/json.ts';
 import { canonicalJson } from '../json/json-text.ts';
-import type { Answers } from './answers.ts';
+import { type Answers, isUnanswered } from './answers.ts';
 
 /**
  * How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, as the field's default, or
@@ -29,7 +29,7 @@ export function originsOf(submission: Submitted, held?: Held): StoredOrigin[] {
     const answer = ownValue(answers, id);
     if (answer === undefined) continue;
     const kept = held.answers.get(id);
-    const isGiven = !isEmpty(ownValue(given, id));
+    const isGiven = !isUnanswered(field, ownValue(given, id));
     if (isGiven) {
       setOrigin(provenance, id, by === 'human' ? originOnPage(field, answer, held, at) : own);
     } else if (kept !== undefined) {
@@ -61,9 +61,9 @@ export function verified(origin: StoredOrigin): StoredOrigin {
 /** All answers came together, but for the defaults that filled in. */
 function originsOfCall({ definition, answers, given, by, keyId }: Submitted): StoredOrigin[] {
   const own: StoredOrigin = { by, ...(keyId !== undefined && { key: keyId }) };
-  const filledIn = definition.fields.flatMap(({ id, defaultValue }) =>
-    defaultValue !== undefined && Object.hasOwn(answers, id) && isEmpty(ownValue(given, id)) ? [id] : [],
-  );
+  const filledIn = definition.fields
+    .filter(({ id, defaultValue }) => defaultValue !== undefined && Object.hasOwn(answers, id))
+    .flatMap((field) => (isUnanswered(field, ownValue(given, field.id)) ? [field.id] : []));
   return filledIn.length === 0 ? [own] : [{ by: 'default', fields: filledIn }, own];
 }
 

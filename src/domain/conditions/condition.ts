@@ -1,4 +1,5 @@
 import type { JsonScalar } from '../json/json.ts';
+import { inNfc } from '../text/typed-signs.ts';
 
 /** The operators of a condition. */
 export const conditionOps = [
@@ -17,7 +18,7 @@ export const conditionOps = [
 
 /**
  * Whether a condition holds for answers. The same code runs on the server and in the hosted page,
- * so this file imports nothing but types.
+ * so this file imports nothing that is not as small.
  *
  * - No answer (absent, null, `''`, `[]`) is `empty`. It equals null, and false: a box that was not
  *   ticked. It is in no order, and contains nothing.
@@ -32,7 +33,13 @@ export function evaluate(condition: Condition, answers: Readonly<Record<string, 
   if ('any' in condition) return condition.any.some((each) => evaluate(each, answers));
   if ('not' in condition) return !evaluate(condition.not, answers);
   const answer = Object.hasOwn(answers, condition.field) ? answers[condition.field] : undefined;
-  return compare[condition.op](isEmpty(answer) ? undefined : answer, condition.value);
+  return compare[condition.op](isEmpty(answer) ? undefined : composed(answer), composed(condition.value));
+}
+
+/** Texts look the same in all normal forms of Unicode, so they are compared in one. */
+function composed<Value>(value: Value): Value {
+  if (Array.isArray(value)) return value.map(composed) as Value;
+  return typeof value === 'string' ? (inNfc(value) as Value) : value;
 }
 
 /** Whether an answer is no answer: absent, null, an empty text or an empty list. */

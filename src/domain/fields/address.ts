@@ -1,5 +1,6 @@
 import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
+import { isBlank } from '../text/typed-signs.ts';
 import { type AnswerCheck, type FieldTypeRules, inputsOfParts } from './field-type.ts';
 import { plainTextProblems, readText } from './text.ts';
 
@@ -104,7 +105,7 @@ export function countryName(code: string, locale: string): string {
 function readParts(part: (name: string) => readonly string[]): Json {
   const texts = partNames.flatMap((name): [string, string][] => {
     const text = readText(part(name)).trim();
-    return text === '' ? [] : [[name, text]];
+    return isBlank(text) ? [] : [[name, text]];
   });
   return texts.length === 0 ? null : Object.fromEntries(texts);
 }

@@ -5,6 +5,7 @@ import {
   type FieldTypeRules,
   type LineInput,
   noViolations,
+  type Typed,
 } from './field-type.ts';
 import { boundAttributes, boundProblems } from './number.ts';
 import { readText } from './text.ts';
@@ -58,7 +59,7 @@ export const datetime: FieldTypeRules<TimeField> = {
       timeZoneName: 'short',
     }),
   }),
-  readInput: (values) => withOffset(readText(values)),
+  readInput: (values, field, _part, typed) => withOffset(typedYear(readText(values), field, typed)),
 };
 
 /** Whether a text is an instant: ISO 8601 with offset, seconds and their fraction optional. */
@@ -81,7 +82,7 @@ function rulesOf(kind: TimeKind): FieldTypeRules<TimeField> {
     jsonSchema: () => ({ type: 'string', pattern: kind.pattern }),
     sample: ({ min, max }) => min ?? max ?? kind.sample,
     inWords: (answer, _field, locale) => inWords(kind, String(answer), locale),
-    readInput: readText,
+    readInput: (values, field, _part, typed) => typedYear(readText(values), field, typed),
     control: 'line',
     input: kind.input,
     kind: 'text',
@@ -111,6 +112,12 @@ function inWords({ format }: TimeKind, text: string, locale: string): string {
   const instant = Date.parse(text);
   if (format === undefined || Number.isNaN(instant)) return text;
   return new Intl.DateTimeFormat(locale, { ...format(text), timeZone: 'UTC' }).format(instant);
+}
+
+/** Of a year that is typed in two digits, browsers make one of the first century: without its zeros it is no date. */
+function typedYear(text: string, { min }: TimeField, typed: Typed = {}): string {
+  const isMeant = typed.checksYears !== true || (typeof min === 'string' && min < '1000');
+  return isMeant ? text : text.replace(/^0{1,3}(?=\d{1,3}-)/, '');
 }
 
 /** Browsers have no offset: what they send is taken for UTC. */

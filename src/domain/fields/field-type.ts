@@ -28,12 +28,13 @@ export type FieldTypeRules<Attributes> = {
   lacking?: (answer: Json, field: Attributes) => readonly string[];
   /**
    * Reads the values of an HTML form's input as an answer; what can't be read stays text for the check to refuse.
-   * `part` has the values of the field's further inputs.
+   * `part` has the values of the field's further inputs; `typed` says how to read what a person has typed.
    */
   readInput: (
     values: readonly string[],
     field: Attributes,
     part: (name: string) => readonly string[],
+    typed?: Typed,
   ) => Json;
   /** The field's further inputs, by what follows its id and a dot in their names. */
   parts?: (field: Attributes) => readonly string[];
@@ -43,8 +44,10 @@ export type FieldTypeRules<Attributes> = {
   control: Control;
   /** The type of the HTML input of a `line`; a text if absent. */
   input?: LineInput;
+  /** A text as it is checked, compared and stored, by whatever door it comes. */
+  fold?: (text: string) => string;
   /** What the texts of its inputs stand for where conditions of the hosted page ask about them. */
-  kind: 'text' | 'url' | 'number' | 'boolean' | 'list' | 'parts';
+  kind: 'text' | 'email' | 'phone' | 'url' | 'number' | 'boolean' | 'list' | 'parts';
   /** What it takes as uploaded files; undefined if its answers name none. */
   uploads?: (field: Attributes) => UploadLimits | undefined;
   /** The JSON Schema for an agent, where it says less than that of all answers. */
@@ -82,6 +85,12 @@ export type UploadLimits = { accept?: readonly string[] | undefined; maxBytes: n
 
 /** What defaults depend on beside the field: whether its form was made without a key. */
 export type FormFacts = { keyless: boolean };
+
+/**
+ * How texts are read that a person has typed: numbers in the language of a BCP 47 tag, without one as programs write
+ * them. `checksYears`: a year before 1000 is a typing error where the field doesn't ask for such.
+ */
+export type Typed = { language?: string | undefined; checksYears?: boolean };
 
 /** Returns what is wrong with an answer at `path`. The answer is never an empty one; `match` tries patterns. */
 export type AnswerCheck = (answer: Json, path: string, match: PatternTest) => readonly Violation[];

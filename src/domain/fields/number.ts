@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
-import { inexactMessage, isInexact, type Json } from '../json/json.ts';
+import { inexactMessage, isInexact } from '../json/json.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+import { numberText, readings, readNumber } from './number-text.ts';
 
 const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });
 
@@ -36,29 +37,18 @@ export const number: FieldTypeRules<NumberField> = {
     ...(step !== undefined && { multipleOf: step }),
   }),
   sample: ({ min, max, step }) => min ?? max ?? step ?? 1,
-  inWords: String,
-  readInput: (values) => readNumber(values.at(-1) ?? ''),
+  inWords: (answer, _field, locale) =>
+    typeof answer === 'number' ? numberText(answer, locale) : String(answer),
+  readInput: (values, _field, _part, typed) => readNumber(values.at(-1) ?? '', typed?.language),
   control: 'line',
   input: 'number',
   kind: 'number',
   toldBySchema: true,
 };
 
-/** Reads a decimal number; what is none stays text. */
-export function readNumber(text: string): Json {
-  const typed = text.trim();
-  const number = typed.length <= MAX_LENGTH && decimal.test(typed) ? Number(typed) : Number.NaN;
-  return Number.isFinite(number) ? number : typed;
-}
-
-/** Every number of 64 bits, written out exactly, has room: sign, zero, point and 1,074 decimals. */
-const MAX_LENGTH = 1_100;
-
-const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
-
 function checkNumber({ min, max, step }: NumberField): AnswerCheck {
   return (answer, path) => {
-    if (typeof answer !== 'number' || !Number.isFinite(answer)) return [wrongType(path, 'number', answer)];
+    if (typeof answer !== 'number' || !Number.isFinite(answer)) return [notANumber(answer, path)];
     if (isInexact(answer)) return [{ path, code: 'invalid_type', message: inexactMessage }];
     const problems: Violation[] = [];
     if (typeof min === 'number' && answer < min) {
@@ -72,6 +62,14 @@ function checkNumber({ min, max, step }: NumberField): AnswerCheck {
     }
     return problems;
   };
+}
+
+/** A text that can be read as several numbers is none of them: its sender is told which. */
+function notANumber(answer: unknown, path: string): Violation {
+  const violation = wrongType(path, 'number', answer);
+  const numbers = typeof answer === 'string' ? readings(answer) : [];
+  const meaning = numbers.length < 2 ? '' : ` that can mean ${numbers.join(' or ')}`;
+  return { ...violation, message: `${violation.message}${meaning}` };
 }
 
 /** Whether all answers are whole numbers of 32 bits. */

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { type Violation, wrongType } from '../errors/violations.ts';
 import { formLimits } from '../limits/limits.ts';
 import type { AttributesOf, FieldTypeRules } from './field-type.ts';
-import { boundAttributes, readNumber } from './number.ts';
+import { boundAttributes } from './number.ts';
+import { readNumber } from './number-text.ts';
 import { textUpTo } from './text.ts';
 
 const endLabel = textUpTo(formLimits.endLabel).exactOptional();
@@ -56,7 +57,7 @@ function pointsBetween<Field>(endsOf: (field: Field) => [min: number, max: numbe
     },
     sample: (field) => endsOf(field)[1],
     inWords: (answer, field) => `${String(answer)} / ${endsOf(field)[1]}`,
-    readInput: (values) => readNumber(values.at(-1) ?? ''),
+    readInput: (values, _field, _part, typed) => readNumber(values.at(-1) ?? '', typed?.language),
     kind: 'number',
   } satisfies Partial<FieldTypeRules<Field>>;
 }

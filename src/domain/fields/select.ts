@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { custom, required, type Violation, wrongType } from '../errors/violations.ts';
 import type { Json, JsonObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
+import { isBlank } from '../text/typed-signs.ts';
 import {
   type AnswerCheck,
   type AttributesOf,
@@ -95,7 +96,7 @@ export const multiSelect: FieldTypeRules<MultiSelectField> = {
       .join(', '),
   readInput: (values, field, part) => [
     ...values.filter((value) => value !== ''),
-    ...partsOf(field).flatMap((name) => readText(part(name)).trim() || []),
+    ...partsOf(field).flatMap((name) => [readText(part(name)).trim()].filter((text) => !isBlank(text))),
   ],
   parts: partsOf,
   toInputs: (answer, field) => {

@@ -1,6 +1,7 @@
 import { isEmpty } from '../conditions/condition.ts';
 import { custom, required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isObject, type JsonObject } from '../json/json.ts';
+import { isBlank } from '../text/typed-signs.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { acceptAttribute, filenameOf, namedUpload, uploadProblems, uploadSchema } from './file.ts';
 import { plainTextProblems, readText } from './text.ts';
@@ -35,7 +36,7 @@ export const signature: FieldTypeRules<SignatureField> = {
     // A person who types after a drawing was kept, without a script that would remove it, means the text.
     const text = takesWay(field, 'typed') ? readText(part(TEXT)).trim() : '';
     const id = values.findLast((value) => value !== '');
-    if (text !== '') return { text };
+    if (!isBlank(text)) return { text };
     return id === undefined ? null : { upload_id: id };
   },
   parts: (field) => (takesWay(field, 'typed') ? [TEXT] : []),
@@ -92,7 +93,7 @@ function checkSignature(field: SignatureField): AnswerCheck {
 function typedProblems(text: unknown, path: string): Violation[] {
   if (text === undefined) return [required(path)];
   if (typeof text !== 'string') return [wrongType(path, 'string', text)];
-  if (text.trim() === '') return [{ path, code: 'too_small', message: 'Must not be blank' }];
+  if (isBlank(text)) return [{ path, code: 'too_small', message: 'Must not be blank' }];
   return plainTextProblems(text, path, MAX_SIGNATURE_LENGTH);
 }
 

@@ -1,15 +1,18 @@
 import { z } from 'zod';
+import { asciiAddress } from '../addresses/ascii-address.ts';
 import {
   emailPattern,
   isEmailAddress,
   localPartPattern,
   MAX_ADDRESS_LENGTH,
 } from '../addresses/email-address.ts';
+import { readableAddress } from '../addresses/readable-address.ts';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import { type JsonObject, lengthOf } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
 import { formLimits } from '../limits/limits.ts';
 import { readPattern } from '../patterns/pattern.ts';
+import { inNfc } from '../text/typed-signs.ts';
 import {
   type AnswerCheck,
   type AttributesOf,
@@ -17,6 +20,7 @@ import {
   type FieldTypeRules,
   noViolations,
 } from './field-type.ts';
+import { foldPhone } from './phone-number.ts';
 import { withScheme } from './web-address.ts';
 
 /** A longer text belongs into a file. */
@@ -24,13 +28,14 @@ const MAX_LENGTH = 100_000;
 
 /** The shapes of `url` and `phone`, as JSON Schema takes them. */
 export const urlPattern = '^[hH][tT][tT][pP][sS]?://[^\\s\\/?#]\\S*$';
-export const phonePattern = '^(?=(?:[^0-9]*[0-9]){3,20}[^0-9]*$)\\+?[0-9\\(\\) .\\/\\-]+$';
+export const phonePattern = '^\\+?(?:[\\(\\) .\\/\\-]*[0-9]){3,20}[\\(\\) .\\/\\-]*(?:;ext=[0-9]{1,10})?$';
 
-/** The shape of a text that is more than spaces. */
-export const SAYS_SOMETHING = '\\S';
+/** The shape of a text that `isBlank` is not, as far as every dialect of regular expressions can say it. */
+export const SAYS_SOMETHING =
+  '[^\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8]';
 
-/** Room for 20 digits and their separators. */
-const MAX_PHONE_LENGTH = 40;
+/** Room for 20 digits and their separators, and for an extension. */
+const MAX_PHONE_LENGTH = 55;
 
 export const textAttributes = {
   minLength: z.int().min(0).max(MAX_LENGTH).exactOptional().describe('Text: the fewest characters.'),
@@ -83,8 +88,11 @@ export const email: FieldTypeRules<TextField> = {
     ...textSchema(field, needed, [emailPattern, localPartPattern], MAX_ADDRESS_LENGTH),
     format: 'email',
   }),
+  fold: asciiAddress,
+  inWords: (answer) => readableAddress(String(answer)),
   sample: () => 'someone@example.com',
   input: 'email',
+  kind: 'email',
   toldBySchema: false,
 };
 
@@ -95,19 +103,23 @@ export const url: FieldTypeRules<TextField> = {
     andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
   jsonSchema: (field, needed) => textSchema(field, needed, [urlPattern]),
   readInput: (values) => withScheme(readText(values)),
+  fold: asciiAddress,
+  inWords: (answer) => readableAddress(String(answer)),
   sample: () => 'https://example.com/',
   input: 'url',
   kind: 'url',
   toldBySchema: false,
 };
 
-/** Text that can be dialled: 3 to 20 digits, in the groups that people write. */
+/** Text that can be dialled: 3 to 20 digits, in the groups that people write, and an extension. */
 export const phone: FieldTypeRules<TextField> = {
   ...text,
   check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
   jsonSchema: (field, needed) => textSchema(field, needed, [phonePattern], MAX_PHONE_LENGTH),
+  fold: foldPhone,
   sample: () => '+1 555 0100',
   input: 'tel',
+  kind: 'phone',
   toldBySchema: false,
 };
 
@@ -146,14 +158,14 @@ export function plainTextProblems(text: string, path: string, maxLength: number)
 
 function checkText(field: TextField): AnswerCheck {
   const { minLength = 0, maxLength = DEFAULT_MAX_LENGTH } = field;
-  const pattern = field.pattern === undefined ? undefined : readPattern(field.pattern);
+  const pattern = field.pattern === undefined ? undefined : readPattern(inNfc(field.pattern));
   const mismatch = field.patternMessage ?? 'Does not have the expected form';
   return (answer, path, match) => {
     if (typeof answer !== 'string') return [wrongType(path, 'string', answer)];
     const unfit = plainTextProblems(answer, path, maxLength);
     if (unfit.length > 0) return unfit;
     const isShort = minLength > 0 && lengthOf(answer) < minLength;
-    const outcome = pattern === undefined ? 'matches' : match(pattern, answer);
+    const outcome = pattern === undefined ? 'matches' : match(pattern, inNfc(answer));
     if (!isShort && outcome === 'matches') return noViolations;
     const problems: Violation[] = [];
     if (isShort) {

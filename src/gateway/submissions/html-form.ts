@@ -37,6 +37,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
       errorUrl: inputs.get('_error')?.[0] ?? '',
       pageUrl: site.again ? site.address : '',
       violations: problems.map(violationToMessage),
+      language: lastOf(inputs, '_lang'),
       idempotencyKey,
     });
     if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
@@ -97,7 +98,7 @@ function inputsOf(inputs: FormInputs) {
 const SITE = '_site';
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', SITE]);
+const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', '_lang', SITE]);
 
 /**
  * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they

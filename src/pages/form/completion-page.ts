@@ -5,7 +5,7 @@ import { isEmpty } from '../../domain/conditions/condition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { type Html, html } from '../../domain/text/html.ts';
-import type { FormInputs } from '../../http/multipart.ts';
+import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
 import { fill, type Words } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
@@ -71,7 +71,7 @@ export function renderTyped(
   const { words, tag } = languageOf(request, session.locale);
   const fields = fieldsOf(session);
   const sent = [...inputs].map(([name, values]) => ({ name, values }));
-  const typed = readInputs({ fields }, sent);
+  const typed = readInputs({ fields }, sent, { language: lastOf(inputs, '_lang') });
   const answers = fields.flatMap((field) => {
     const answer = ownValue(typed, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);

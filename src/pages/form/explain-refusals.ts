@@ -1,4 +1,4 @@
-import { isEmpty } from '../../domain/conditions/condition.ts';
+import { isUnanswered } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { fieldIdOf, isForPerson, type Violation } from '../../domain/errors/violations.ts';
@@ -28,8 +28,9 @@ export function explainRefusals(
     const isOther = violation.code === 'unrecognized_keys' || isForPerson(violation);
     if (field === undefined || isOther) return violation;
     const answer = ownValue(ownValue(given, root) ?? {}, field.id);
-    const lacks = isEmpty(answer) || (typeof answer === 'string' && answer.trim() === '');
-    return { ...violation, message: problemOf(field, violation, { isEmpty: lacks, language }).text };
+    const text = typeof answer === 'string' ? answer : undefined;
+    const lacks = isUnanswered({ ...field, required: true }, answer);
+    return { ...violation, message: problemOf(field, violation, { isEmpty: lacks, language, text }).text };
   });
 }
 

@@ -4,10 +4,12 @@ import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import type { FieldType } from '../../domain/fields/field.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
+import { numberText, readings } from '../../domain/fields/number-text.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
 import { languageOfTag } from '../../domain/text/accept-language.ts';
+import { isBlank } from '../../domain/text/typed-signs.ts';
 import { inDigits, sizeLimitInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { addressWords } from './controls/address.ts';
@@ -42,8 +44,8 @@ export function problemsOf(
     const known = field && problems.get(field.id);
     if (field === undefined || (known !== undefined && field.type !== 'address')) continue;
     const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
-    const isEmpty = posted.every((text) => text.trim() === '');
-    const problem = problemOf(field, violation, { isEmpty, language });
+    const isEmpty = posted.every(isBlank);
+    const problem = problemOf(field, violation, { isEmpty, language, text: posted.at(-1) });
     if (known === undefined) problems.set(field.id, problem);
     else if (problem.part !== undefined && !isEmpty) problems.set(field.id, together(known, problem));
   }
@@ -55,11 +57,11 @@ function together(known: Problem, { text, part = '' }: Problem): Problem {
   return { ...known, text: `${known.text} ${text}`, further: [...(known.further ?? []), part] };
 }
 
-/** What is wrong with one field, in the page's language. `isEmpty`: it has no answer. */
+/** What is wrong with one field, in the page's language. `isEmpty`: it has no answer; `text` is one that came. */
 export function problemOf(
   field: Field,
   { path, code, received }: Violation,
-  { isEmpty, language }: { isEmpty: boolean; language: Language },
+  { isEmpty, language, text = '' }: { isEmpty: boolean; language: Language; text?: string | undefined },
 ): Problem {
   const { words, tag } = language;
   const own = fieldWords[field.type];
@@ -73,9 +75,14 @@ export function problemOf(
   const ofPart = own.part?.(field, part, code, words);
   if (ofPart !== undefined) return { text: ofPart, part };
   const word = wordFor(own, code);
+  const meant = word === undefined ? (own.meant?.(text, tag) ?? []) : [];
+  if (meant.length > 0) {
+    const either = new Intl.ListFormat(tag, { type: 'disjunction' }).format(meant);
+    return { text: `${words[own.other]} ${fill(words.didYouMean, { readings: either })}` };
+  }
   // The author's own message, if there is one.
   if (word === undefined) return { text: field.patternMessage ?? words[own.other] };
-  return { text: fill(words[word], { step: field.step, ...own.limits?.(field, tag) }) };
+  return { text: fill(words[word], own.limits?.(field, tag) ?? {}) };
 }
 
 /** What is wrong with one file, whose name is `{file}`. */
@@ -136,8 +143,10 @@ const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
     tooBig: 'tooHigh',
     notMultiple: 'notMultiple',
     other: 'needNumber',
-    limits: ({ min, max }) => ({ min, max }),
-    hint: ({ min, max }, { words }) => between([words.atLeast, words.atMost, words.between], { min, max }),
+    limits: numberLimits,
+    meant: (text, tag) => readings(text).map((number) => numberText(number, tag)),
+    hint: (field, { words, tag }) =>
+      between([words.atLeast, words.atMost, words.between], numberLimits(field, tag)),
   },
   boolean: choice,
   checkbox: { missing: 'needTick', other: 'needTick' },
@@ -205,6 +214,11 @@ function countsOf({ minItems, maxItems }: Field): Limits {
 }
 
 /** A bound of a number may be a year, which has no separators; a count has them. */
+function numberLimits({ min, max, step }: Field, tag: string): Limits {
+  const inWords = (bound: Limits['min']) => (typeof bound === 'number' ? numberText(bound, tag) : bound);
+  return { min: inWords(min), max: inWords(max), step: inWords(step) };
+}
+
 function counts(min: number | undefined, max: number | undefined, tag: string): Limits {
   return { min: min && inDigits(min, tag), max: max && inDigits(max, tag) };
 }
@@ -227,12 +241,19 @@ function momentWords(other: Word, style?: Intl.DateTimeFormatOptions, note?: Wor
     tooBig: 'tooLate',
     other,
     limits,
+    meant: meantYears,
     hint: (field, { words, tag }) =>
       sentences(
         note === undefined ? '' : words[note],
         between([words.from, words.until, words.fromUntil], limits(field, tag)),
       ),
   };
+}
+
+/** The year that two digits stand for, which browsers take for one of the first century. */
+function meantYears(text: string): string[] {
+  const [, year] = /^00(\d\d)-/.exec(text) ?? [];
+  return year === undefined ? [] : [`${Number(year) < 50 ? 20 : 19}${year}`];
 }
 
 function fileHint({ accept, maxBytes = 0, maxFiles = 1 }: Field, { words, tag }: Language): string {
@@ -273,7 +294,7 @@ function sentences(...parts: string[]): string {
 type Word = keyof Words;
 
 /** The least and the greatest as people of a language write them. */
-type Limits = { min?: string | number | undefined; max?: string | number | undefined };
+type Limits = { [limit in 'min' | 'max' | 'step']?: string | number | undefined };
 
 type FieldWords = {
   /** Said where there is no answer. */
@@ -285,6 +306,8 @@ type FieldWords = {
   other: Word;
   /** What `tooSmall` and `tooBig` name; `tag` is a language's. */
   limits?: (field: Field, tag: string) => Limits;
+  /** What a text that is no answer may stand for. */
+  meant?: (text: string, tag: string) => readonly string[];
   hint?: (field: Field, language: Language) => string;
   /** Said of one part of an answer of several; undefined if there is no such part. */
   part?: (field: Field, part: string, code: string, words: Words) => string | undefined;

@@ -5,6 +5,7 @@ import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { takesAnswer } from '../../domain/fields/field.ts';
 import { fieldRules, uploadLimits } from '../../domain/fields/index.ts';
+import { marksOf } from '../../domain/fields/number-text.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { MAX_REASON_LENGTH } from '../../domain/limits/limits.ts';
 import { attributes, Html, html } from '../../domain/text/html.ts';
@@ -133,7 +134,10 @@ function review(
   return html`<dl class="review">${fields.map((field) => {
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
     const answer = ownValue(answers, field.id);
-    const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
+    const read = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
+    // The script puts it into the person's own time zone.
+    const time = html`<time datetime="${String(answer)}" data-long>${read}</time>`;
+    const text = field.type === 'datetime' && read !== '' ? time : read;
     return html`<div><dt>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
@@ -153,9 +157,10 @@ function declining(words: Words): Html {
 <div class="actions"><button class="quiet" name="_go" value="decline">${words.declineSend}</button></div></form></details>`;
 }
 
-/** Tells the page apart. It comes before the files, which may need a session. */
-function identity({ permanent }: HostedSession, { issueToken, sessionId }: FormView): Html {
+/** Tells the page apart, and its language. It comes before the files, which may need a session. */
+function identity({ permanent }: HostedSession, { issueToken, sessionId, language }: FormView): Html {
   return html`<input type="hidden" name="_issued" value="${issueToken}">
+${marksOf(language.tag) !== undefined && html`<input type="hidden" name="_lang" value="${language.tag}">`}
 ${permanent && html`<input type="hidden" name="_session" value="${sessionId}">`}`;
 }
 

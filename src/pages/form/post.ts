@@ -1,10 +1,11 @@
 import { type Ending, HostedGoal, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { inputNames } from '../../domain/answers/answer-texts.ts';
+import { inputNames, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { failed, violationFromMessage, violationToMessage } from '../../domain/errors/failure.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, isFormPost, readForm } from '../../http/multipart.ts';
+import { type FormInputs, isFormPost, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { postCode, showCodePage } from './code-page.ts';
@@ -54,6 +55,7 @@ async function answer(post: Post): Promise<void> {
   if (goal.kind === 'move') await moveOption(post, goal);
   const reply = await source.post(inputs, {
     inputs: inputsOf(texts),
+    language: lastOf(inputs, '_lang'),
     goal: goals[goal.kind],
     goalPage: goal.kind === 'page' ? goal.page : 0,
     page: step,
@@ -117,7 +119,7 @@ async function complete({ request, response, posted }: Post, ending: Ending, rep
 
 /** The form once more, with what was typed and what is wrong with it. */
 async function showAgain(post: Post, reply: Reply): Promise<void> {
-  const { request, response, posted, source } = post;
+  const { request, response, inputs, posted, source } = post;
   const { session, answers = {}, step } = reply;
   const problems = reply.violations.map(violationFromMessage);
   if (prefersJson(request)) {
@@ -129,11 +131,16 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
   }
   const fields = fieldsOf(session);
   const kept = fields.filter((field) => field.page === step && !isPosted(field, posted));
-  const texts = new Map([...textsOf(kept, answers), ...posted.texts]);
-  const view = viewOf(request, session, fields, { answers, step, texts });
+  const view = viewOf(request, session, fields, { answers, step });
+  // Numbers are written in the language that the page is shown in now.
+  const read = readInputs({ fields }, inputsOf(posted.texts), { language: lastOf(inputs, '_lang') });
+  const numbers = fields.filter(({ id }) => typeof ownValue(read, id) === 'number');
+  const [before, typed] = [textsOf(kept, answers, view.language), textsOf(numbers, read, view.language)];
+  const texts = new Map([...before, ...posted.texts, ...typed]);
   const { goal } = posted;
   const page = renderForm(session, {
     ...view,
+    texts,
     languages: languageSwitch(session, request, view.language),
     // Hidden fields are unknown here: their problems are shown without a link to a field.
     ...problemsOf(problems, fields, posted.texts, view.language),

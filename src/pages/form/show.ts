@@ -30,7 +30,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   const fields = fieldsOf(session);
   const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
-  const view = viewOf(request, session, fields, { answers, step, texts: textsOf(fields, answers) });
+  const view = viewOf(request, session, fields, { answers, step });
   const languages = languageSwitch(session, request, view.language);
   const keptSince = isNextStep(exchange)
     ? undefined
@@ -57,10 +57,12 @@ export function viewOf(
   request: IncomingMessage,
   session: HostedSession,
   fields: readonly Field[],
-  state: Pick<FormView, 'answers' | 'step' | 'texts'>,
+  state: Pick<FormView, 'answers' | 'step'>,
 ): FormView {
+  const language = languageOf(request, session.locale);
   return {
-    language: languageOf(request, session.locale),
+    language,
+    texts: textsOf(fields, state.answers, language),
     root: rootOf(request),
     fields,
     files: filesOf(state.answers),
@@ -70,15 +72,16 @@ export function viewOf(
   };
 }
 
-/** Answers as the texts of inputs, by their names. */
+/** Answers as the texts of inputs in a language, by their names. */
 export function textsOf(
   fields: readonly Field[],
   answers: FormView['answers'],
+  { tag }: Pick<Language, 'tag'>,
 ): Map<string, readonly string[]> {
   return new Map(
     fields.flatMap((field) => {
       const answer = ownValue(answers, field.id);
-      return answer === undefined || answer === null ? [] : inputTexts(field, answer);
+      return answer === undefined || answer === null ? [] : inputTexts(field, answer, tag);
     }),
   );
 }

@@ -287,7 +287,7 @@ function previewPage(
   const steps = stepsOf(fields, visibleIds(fields, {}), session.review);
   const step = steps.find((each) => String(each) === lastOf(inputs, 'step')) ?? steps[0] ?? 1;
   const nonce = newToken();
-  const view = viewOf(request, session, fields, { answers: {}, step, texts: new Map() });
+  const view = viewOf(request, session, fields, { answers: {}, step });
   const page = renderForm(session, { ...view, previewNonce: nonce });
   const values = [
     ['version', lastOf(inputs, 'version')],

@@ -20,7 +20,7 @@ import {
   readRequest,
 } from '../submissions/submission-request.ts';
 import { completionOf, visitToMessage } from './hosted-proto.ts';
-import { postHosted } from './post-hosted.ts';
+import { postHosted, typedIn } from './post-hosted.ts';
 import { previewForm } from './preview.ts';
 import { noteOpened, requireRespondent, resolveVisit } from './resolve-visit.ts';
 import { giveCode, sendCode } from './respondents.ts';
@@ -78,7 +78,7 @@ const WARN_EVERY_MS = 60_000;
  */
 async function submitPostedForm(
   context: ServiceContext,
-  { formId, inputs, nextUrl, errorUrl, pageUrl, violations, ...rest }: SubmitPostedFormRequest,
+  { formId, inputs, language, nextUrl, errorUrl, pageUrl, violations, ...rest }: SubmitPostedFormRequest,
   call: HandlerContext,
   warn: Warn,
 ) {
@@ -90,7 +90,7 @@ async function submitPostedForm(
   const allowed = (url: string) => allowedRedirect(url, requestHeader, allowedOrigins, pageUrl);
   try {
     if (violations.length > 0) throw invalid(violations.map(violationFromMessage));
-    const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
+    const given = inputs.length > 0 ? readInputs(definition, inputs, typedIn(language)) : undefined;
     const request = readRequest({ ...rest, answers: given }, form, call);
     const { submissionId, answers } = await acceptRequest(context, form, request, call);
     const redirectUrl = allowed(nextUrl);

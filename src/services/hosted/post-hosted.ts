@@ -11,11 +11,13 @@ import { followStep, type Goal, isOneStep, REVIEW_STEP } from '../../domain/answ
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import {
   failureOf,
+  invalid,
   reasonOf,
   violationFromMessage,
   violationToMessage,
 } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { marksOf } from '../../domain/fields/number-text.ts';
 import { pageLimits } from '../../domain/methods.ts';
 import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -49,7 +51,8 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
   if (request.goal === HostedGoal.DECLINE) return decline(context, visit, request, call);
   const { form, version, session, stored } = visit;
-  const given = readInputs(version.definition, request.inputs, { humanOnly: true });
+  const typed = typedIn(request.language);
+  const given = readInputs(version.definition, request.inputs, { humanOnly: true, ...typed });
   checkSize(form, given);
   const content = stored === undefined ? { answers: given, prefill: session.prefill } : { answers: given };
   const token = { token: request.issueToken, pageIds: pagesOf(visit), now: context.now() };
@@ -143,6 +146,12 @@ async function takeStep(context: ServiceContext, post: Post) {
     const wrong = new Set(violations.map(({ path }) => fieldIdOf(path)));
     return reply({ step: fields.find(({ id }) => wrong.has(id))?.page ?? step, violations });
   }
+}
+
+/** How to read texts that a person has typed. Throws for a language whose numbers are not known. */
+export function typedIn(language: string) {
+  if (language === '' || marksOf(language) !== undefined) return { language, checksYears: true };
+  throw invalid([{ path: '_lang', code: 'invalid_string', message: 'Expected a language, such as de-AT' }]);
 }
 
 /** Ends the session of a person who does not want to answer. */

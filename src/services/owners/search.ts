@@ -4,6 +4,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Json } from '../../domain/json/json.ts';
+import { inNfc } from '../../domain/text/typed-signs.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { OwnedForm } from '../../store/owners/owners.ts';
 import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
@@ -52,7 +53,7 @@ export async function searchSubmissions(
 }
 
 function wantedText(text: string): string {
-  const wanted = text.trim().toLowerCase();
+  const wanted = inNfc(text.trim()).toLowerCase();
   const problems = textProblems(wanted, 'text', { max: MAX_TEXT_LENGTH, needed: true });
   if (problems.length > 0) throw invalid(problems);
   return wanted;
@@ -72,7 +73,7 @@ function positionIn(token: string): { before: string | undefined; already: numbe
 function optionsWith({ fields }: FormDefinition, text: string): ReadonlyMap<string, ReadonlySet<string>> {
   return new Map(
     fields.flatMap(({ id, options = [] }) => {
-      const found = options.filter(({ label }) => label.toLowerCase().includes(text));
+      const found = options.filter(({ label }) => inNfc(label).toLowerCase().includes(text));
       return found.length === 0 ? [] : [[id, new Set(found.map(({ value }) => value))] as const];
     }),
   );
@@ -86,7 +87,7 @@ function matches(
   return Object.entries(answers).some(([id, answer]) => {
     const chosen = labelled.get(id);
     return valuesIn(answer).some(
-      (value) => value.toLowerCase().includes(text) || chosen?.has(value) === true,
+      (value) => inNfc(value).toLowerCase().includes(text) || chosen?.has(value) === true,
     );
   });
 }

@@ -144,12 +144,14 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   GetHostedRequest: { none: 'sessionId formId preview posted browser begun' },
   OpenHostedSessionRequest: { none: 'formId issueToken browser begun' },
   PostHostedRequest: {
-    none: 'sessionId formId goal goalPage page shown honeypot issueToken declineReason browser begun unproven',
+    none: 'sessionId formId goal goalPage page shown honeypot issueToken declineReason browser begun unproven language',
   },
   // The code proves the right to the page, in the browser that asked for it.
   SendRespondentCodeRequest: { none: 'sessionId formId email browser idempotencyKey' },
   GiveRespondentCodeRequest: { none: 'sessionId formId code browser idempotencyKey' },
-  SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl errorUrl' },
+  SubmitPostedFormRequest: {
+    none: 'formId source idempotencyKey honeypot nextUrl pageUrl errorUrl language',
+  },
   Input: { none: 'name values' },
   Violation: { none: 'path code message received' },
 

@@ -619,6 +619,13 @@ export declare type PostHostedRequest = Message<"headlessforms.internal.v1.PostH
    * @generated from field: bool unproven = 16;
    */
   unproven: boolean;
+
+  /**
+   * The language that numbers among the inputs are written in, as a BCP 47 tag; empty: as programs write them.
+   *
+   * @generated from field: string language = 17;
+   */
+  language: string;
 };
 
 /**
@@ -782,6 +789,13 @@ export declare type SubmitPostedFormRequest = Message<"headlessforms.internal.v1
    * @generated from field: repeated headlessforms.v1.Violation violations = 9;
    */
   violations: Violation[];
+
+  /**
+   * The language that numbers among the inputs are written in, as a BCP 47 tag; empty: as programs write them.
+   *
+   * @generated from field: string language = 10;
+   */
+  language: string;
 };
 
 /**
