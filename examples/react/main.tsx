@@ -8,7 +8,7 @@ const query = new URLSearchParams(location.search);
 const service = query.get('service') ?? 'http://localhost:8080';
 
 function OwnForm({ definition }: { definition: PublicForm }) {
-  const form = useForm(definition, { service });
+  const form = useForm(definition, { service, localNumbers: true });
   if (form.status === 'submitted')
     return <output>{`${form.successMessage || 'Thank you!'} ${form.submissionId}`}</output>;
   return (
@@ -16,6 +16,9 @@ function OwnForm({ definition }: { definition: PublicForm }) {
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
+        // Of a date that lacks its year a browser has no value: it says so at the input.
+        const inputs = [...event.currentTarget.querySelectorAll('input')];
+        if (inputs.some((input) => input.validity.badInput && !input.reportValidity())) return;
         void (form.step < form.steps ? form.next() : form.submit());
       }}
     >
@@ -33,7 +36,7 @@ function OwnForm({ definition }: { definition: PublicForm }) {
               ))}
             </select>
           ) : (
-            <input type={type === 'checkbox' ? type : 'text'} {...form.input(id)} />
+            <input type={native.has(type) ? type : 'text'} {...form.input(id)} />
           )}{' '}
           <span id={`${id}-error`}>{error}</span>
         </p>
@@ -50,6 +53,9 @@ function OwnForm({ definition }: { definition: PublicForm }) {
     </form>
   );
 }
+
+/** The types of fields that are types of inputs, too. */
+const native = new Set(['checkbox', 'date', 'time']);
 
 const root = createRoot(document.getElementById('root') as HTMLElement);
 root.render(<OwnForm definition={await readForm(service, query.get('form') ?? '')} />);

@@ -1,5 +1,9 @@
+import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { evaluate } from '../../domain/conditions/condition.ts';
+import { readNumber } from '../../domain/fields/number-text.ts';
+import { foldPhone } from '../../domain/fields/phone-number.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
+import { isInvisible } from '../../domain/text/typed-signs.ts';
 import { inDigits } from '../../text/quantities.ts';
 
 /**
@@ -21,6 +25,26 @@ export function forgetProblem(field: Element): void {
   field.classList.remove('wrong');
   for (const control of field.querySelectorAll('[aria-invalid]')) control.removeAttribute('aria-invalid');
   for (const error of field.querySelectorAll<HTMLElement>('p.error')) error.hidden = true;
+}
+
+/**
+ * The inputs of dates and times of which the browser has no value, though something was typed: `05/01`, 30 February.
+ * Each says so, but for one that is still typed in.
+ */
+export function showIncomplete(root: Element, typing: Element | null = null): HTMLInputElement[] {
+  const inputs = [...root.querySelectorAll<HTMLInputElement>('input:enabled')];
+  const incomplete = inputs.filter(({ validity }) => validity.badInput);
+  for (const input of incomplete.filter((each) => each !== typing)) {
+    const id = `${input.name}.incomplete`;
+    const field = input.closest('.field') ?? input;
+    forgetProblem(field);
+    field.classList.add('wrong');
+    Object.assign(document.getElementById(id) ?? {}, { className: 'error', hidden: false });
+    input.setAttribute('aria-invalid', 'true');
+    const described = new Set(input.getAttribute('aria-describedby')?.split(' ')).add(id);
+    input.setAttribute('aria-describedby', [...described].join(' '));
+  }
+  return incomplete;
 }
 
 /** Takes back what was chosen in the field of a button, which then has nothing to clear. */
@@ -55,7 +79,9 @@ export function showLocalZones(root: Element, words: (name: string) => string): 
     const instant = input.getAttribute('data-value');
     const time = new Date(instant ?? '');
     if (!Number.isNaN(time.getTime()) && /(Z|[+-]\d\d:\d\d)$/i.test(instant ?? '')) {
-      input.value = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+      // Seconds are shown where there are some: a person who changes the day keeps them.
+      input.value = localText(time).slice(0, time.getTime() % 60_000 === 0 ? 16 : 19);
+      input.dataset.shown = input.value;
     }
     const hint = document.getElementById(`${input.name}.hint`);
     if (hint === null) continue;
@@ -64,13 +90,21 @@ export function showLocalZones(root: Element, words: (name: string) => string): 
   }
 }
 
-/** A local time with the offset that the person's time zone has at that time. */
-export function instantOf(local: string): string {
+/**
+ * The time of an input with the offset that the person's time zone has then: as it came if nobody has touched it, and
+ * moved as the browser moves it if the clocks skip it.
+ */
+export function instantOf({ value: local, dataset }: Pick<HTMLInputElement, 'value' | 'dataset'>): string {
   const time = new Date(local);
   if (local === '' || Number.isNaN(time.getTime())) return local;
+  if (local === dataset.shown) return dataset.value ?? local;
   const minutes = -time.getTimezoneOffset();
   const two = (part: number) => String(Math.floor(Math.abs(part))).padStart(2, '0');
-  return `${local}${minutes < 0 ? '-' : '+'}${two(minutes / 60)}:${two(minutes % 60)}`;
+  return `${localText(time).slice(0, local.length)}${minutes < 0 ? '-' : '+'}${two(minutes / 60)}:${two(minutes % 60)}`;
+}
+
+function localText(time: Date): string {
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString();
 }
 
 /**
@@ -117,9 +151,9 @@ function setVisible(field: HTMLElement, visible: boolean): void {
 
 function inputsIn(field: Element, id: string): Input[] {
   const controls = field.querySelectorAll<HTMLInputElement>('input, select, textarea');
-  return [...controls].flatMap(({ name, type, checked, value }) => {
+  return [...controls].flatMap(({ name, type, checked, value, dataset }) => {
     if (name.split('.', 1)[0] !== id || ((type === 'radio' || type === 'checkbox') && !checked)) return [];
-    return [{ name, value: type === 'datetime-local' ? instantOf(value) : value }];
+    return [{ name, value: type === 'datetime-local' ? instantOf({ value, dataset }) : value }];
   });
 }
 
@@ -133,17 +167,21 @@ function typed(kind: string, id: string, inputs: Input[]): unknown {
   const last = values.at(-1) ?? '';
   switch (kind) {
     case 'number':
-      return last.trim() === '' || Number.isNaN(Number(last)) ? last : Number(last);
+      return readNumber(last, document.querySelector<HTMLInputElement>('input[name=_lang]')?.value);
     case 'boolean':
       return last === 'true' ? true : last === 'false' ? false : undefined;
     case 'url':
-      return withScheme(last);
+      return asciiAddress(withScheme(last));
+    case 'email':
+      return asciiAddress(last);
+    case 'phone':
+      return foldPhone(last);
     case 'list':
       return [...values, ...others].filter((value) => value !== '');
     case 'parts':
       return [...values, ...others].some((value) => value !== '') ? {} : undefined;
     default:
-      return last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');
+      return isInvisible(last) ? '' : last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');
   }
 }
 

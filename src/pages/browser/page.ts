@@ -4,6 +4,7 @@ import {
   followConditions,
   followTyping,
   instantOf,
+  showIncomplete,
   showLocalZones,
   shownFields,
 } from './inputs.ts';
@@ -102,7 +103,7 @@ function onClick(event: MouseEvent): void {
   const plain = !event.metaKey && !event.ctrlKey && !event.shiftKey;
   if (form !== undefined && language instanceof HTMLAnchorElement && plain) {
     event.preventDefault();
-    if (!busy) void switchLanguage(form, language.href);
+    if (!busy && isComplete()) void switchLanguage(form, language.href);
     return;
   }
   const clearing = event.target instanceof Element ? event.target.closest('button.clear') : null;
@@ -120,12 +121,25 @@ function onClick(event: MouseEvent): void {
   (control.closest('.field') ?? control).scrollIntoView();
 }
 
-/** Corrects the form data when the browser collects it. */
+/**
+ * Corrects the form data when the browser collects it. A date of which it has no value is left out, so that what is
+ * saved of it stays, and said to be incomplete if the person has left it.
+ */
 function onFormData(event: FormDataEvent): void {
-  event.formData.set('_shown', shownFields(main).join(' '));
+  const incomplete = showIncomplete(main, document.activeElement).map(({ name }) => name);
+  const shown = shownFields(main).filter((id) => !incomplete.includes(id));
+  event.formData.set('_shown', shown.join(' '));
   for (const input of main.querySelectorAll<HTMLInputElement>('input[type=datetime-local]:enabled')) {
-    event.formData.set(input.name, instantOf(input.value));
+    event.formData.set(input.name, instantOf(input));
   }
+  for (const name of incomplete) event.formData.delete(name);
+}
+
+/** Whether the browser has a value of every date and time. Else it is said where not. */
+function isComplete(): boolean {
+  const [first] = showIncomplete(main);
+  first?.focus();
+  return first === undefined;
 }
 
 function onSubmit(event: SubmitEvent): void {
@@ -138,7 +152,7 @@ function onSubmit(event: SubmitEvent): void {
     return;
   }
   const { submitter } = event;
-  if (busy) {
+  if (busy || !isComplete()) {
     event.preventDefault();
     return;
   }

@@ -8,6 +8,10 @@ export function enterLocalTimes(root: Element): void {
     const hint = document.getElementById(`${input.id}.hint`);
     const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
     if (hint !== null) hint.textContent = (input.dataset.zone ?? '').replace('{zone}', timeZone);
+    // Of half a time the browser has no value, which would take the time away.
+    input.form?.addEventListener('submit', (event) => {
+      if (input.validity.badInput && !input.reportValidity()) event.preventDefault();
+    });
     input.form?.addEventListener('formdata', ({ formData }) => {
       const entered = new Date(input.value);
       if (isTime(entered)) formData.set(input.name, minuteOf(entered.getTime()));

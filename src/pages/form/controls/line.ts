@@ -2,6 +2,7 @@ import type { Field } from '../../../domain/definition/definition.ts';
 import type { LineInput } from '../../../domain/fields/field-type.ts';
 import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
+import type { Words } from '../../../text/words.ts';
 import { type ControlView, common } from './control-view.ts';
 
 /** An input of one line. */
@@ -9,8 +10,16 @@ export function line(field: Field, view: ControlView): Html {
   const value = view.texts.at(-1) ?? '';
   const { input = 'text' } = fieldRules[field.type];
   const { placeholder } = field;
-  return html`<input${common(field, view)}${attributes({ type: input, placeholder, value, ...ofInput[input](field, value) })}>`;
+  const incomplete = incompleteWords[input];
+  return html`${incomplete && html`<p id="${field.id}.incomplete" hidden><span class="sr">${view.language.words.error} </span>${view.language.words[incomplete]}</p>`}<input${common(field, view)}${attributes({ type: input, placeholder, value, ...ofInput[input](field, value) })}>`;
 }
+
+/** What the script says where the browser has no value of what was typed. */
+const incompleteWords: Partial<Record<LineInput, keyof Words>> = {
+  date: 'incompleteDate',
+  time: 'incompleteTime',
+  'datetime-local': 'incompleteDatetime',
+};
 
 /** What each type of input has beside its type and value. Without `max`, browsers accept years of six digits. */
 const ofInput: Record<LineInput, (field: Field, value: string) => Parameters<typeof attributes>[0]> = {
