@@ -7,6 +7,8 @@ import { fieldRules } from '../fields/index.ts';
 import { plainTextProblems } from '../fields/text.ts';
 import type { Json } from '../json/json.ts';
 import { instants, MAX_FILTER_LENGTH } from '../limits/limits.ts';
+import { normalForms } from '../text/typed-signs.ts';
+import { foldAnswer } from './answers.ts';
 
 /**
  * The conditions that a list sets on answers, by the form's current version, or all that is wrong with them. The texts
@@ -47,15 +49,17 @@ export function readFilters(
     const problems = problemsOf(field, kind, given, `${path}.${op}`);
     violations.push(...problems);
     if (problems.length > 0) return [];
-    const values = given.map((text) => answerFrom(field, kind, text));
-    return [{ fieldId, kind, op, values: values.map(kind === 'instant' ? instantIn : textOf) }];
+    const answers = given.map((text) => answerFrom(field, kind, text));
+    const values = answers.map(kind === 'instant' ? instantIn : textOf).flatMap(normalForms);
+    return [{ fieldId, kind, op, values }];
   });
   return { filters, violations };
 }
 
 /** A value as the answer that it stands for. */
 function answerFrom(field: Field, kind: FilterKind, text: string): Json {
-  return kinds[kind].checked ? fieldRules[field.type].readInput([text], field, () => []) : text;
+  if (!kinds[kind].checked) return foldAnswer(field, text);
+  return fieldRules[field.type].readInput([text], field, () => []);
 }
 
 function problemsOf(field: Field, kind: FilterKind, given: readonly string[], path: string): Violation[] {
@@ -123,7 +127,7 @@ export const sqlTypeOf = (of: FilterKind) => kinds[of].sql;
 
 /**
  * A condition on the answers to a field. The values are decimal texts of numbers, `true` or `false`, or as answers
- * are.
+ * are: in each normal form of Unicode in which they may be.
  */
 export type AnswerFilter = { fieldId: string; kind: FilterKind; op: FilterOp; values: readonly string[] };
 

@@ -8,6 +8,7 @@ import { invalid } from '../../domain/errors/failure.ts';
 import { custom, oneOfEnum, required, type Violation } from '../../domain/errors/violations.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { formLimits, MAX_SOURCE_LENGTH, secretLength } from '../../domain/limits/limits.ts';
+import { normalForms } from '../../domain/text/typed-signs.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { lockProject } from '../../store/projects/projects.ts';
@@ -67,10 +68,12 @@ export function givenFilter(message: FilterMessage | undefined): WebhookFilter |
   if (message === undefined) return undefined;
   const { source, fieldId } = message;
   const value = plainValue(message);
+  const alike = typeof value === 'string' && normalForms(value).find((form) => form !== value);
   const filter = {
     ...(source !== '' && { source }),
     ...(fieldId !== '' && { fieldId }),
     ...(value !== undefined && { value }),
+    ...(alike && { alike }),
   };
   return Object.keys(filter).length === 0 ? null : filter;
 }

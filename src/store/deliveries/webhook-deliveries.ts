@@ -95,7 +95,8 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
 const isWanted = `(w.filter is null or (
     coalesce(w.filter->>'source' = i."source", true)
     and (w.filter->'fieldId' is null
-      or coalesce((i."answers"::jsonb)->(w.filter->>'fieldId') @> (w.filter->'value')::jsonb, false))))`;
+      or coalesce((i."answers"::jsonb)->(w.filter->>'fieldId')
+        @> any(array[w.filter->'value', w.filter->'alike']::jsonb[]), false))))`;
 
 /** Of a form `f` made without a key, also to webhooks of its project. */
 const isStrangers = `f.created_by = '${KEYLESS_CREATOR}'`;

@@ -149,6 +149,8 @@ async function fittingOf(found: readonly Row[], select: (ids: string[]) => Promi
  */
 function conditionOf(filter: AnswerFilter, params: unknown[]): string {
   const { fieldId, kind, op, values } = filter;
+  if (op !== 'in' && values.length > 1)
+    return `(${values.map((each) => conditionOf({ ...filter, values: [each] }, params)).join(' or ')})`;
   const name = `$${params.push(fieldId)}::text`;
   const answer = (readers[kind] ?? textOf)(name);
   if (op === 'in') return `${answer} = any($${params.push(values)}::${sqlTypeOf(kind)}[])`;

@@ -281,9 +281,11 @@ const purgeable = 'deleted_at is not null and not active';
 
 /**
  * Which submissions a webhook receives: those with this source, and whose answer to a field is a value, or has it among
- * others. What is absent is not asked for.
+ * others. What is absent is not asked for. `alike` is the value in another normal form of Unicode.
  */
-export type WebhookFilter = { source?: string; fieldId?: string; value?: string | number | boolean };
+export type WebhookFilter = { [name in 'source' | 'fieldId' | 'alike']?: string } & {
+  value?: string | number | boolean;
+};
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
 

@@ -188,6 +188,18 @@ describe.each(oneEngine('pglite'))('what webhooks ask for, on %s', (engine) => {
         ],
       ),
       [
+        'a text in another normal form of Unicode',
+        { field_id: 'text', value: 'Café' },
+        ['Café', 'Café'.normalize('NFD')].map((text) => ({ answers: { text } })),
+        [{ answers: { text: 'Cafe' } }],
+      ],
+      [
+        'a text of two characters',
+        { field_id: 'text', value: 'Café'.normalize('NFD') },
+        ['Café', 'Café'.normalize('NFD')].map((text) => ({ answers: { text } })),
+        [{ answers: { text: 'Cafe' } }],
+      ],
+      [
         'a number',
         { field_id: 'count', value: 2 },
         [{ answers: { count: 2 } }, { answers: { count: 2.0 } }],
