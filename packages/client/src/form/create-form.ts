@@ -1,12 +1,13 @@
 import { readInputs } from '../../../../src/domain/answers/answer-texts.ts';
-import { compileForm, isUnanswered } from '../../../../src/domain/answers/answers.ts';
+import { compileForm, foldAnswer, isUnanswered } from '../../../../src/domain/answers/answers.ts';
 import { stepAfter, stepsOf, visibleIds } from '../../../../src/domain/answers/steps.ts';
 import { isEmpty } from '../../../../src/domain/conditions/condition.ts';
 import type { Field, FormDefinition } from '../../../../src/domain/definition/definition.ts';
 import { translate } from '../../../../src/domain/definition/translate.ts';
 import { fieldIdOf, type Violation as OwnViolation } from '../../../../src/domain/errors/violations.ts';
 import { isShown, takesAnswer } from '../../../../src/domain/fields/field.ts';
-import { ownValue } from '../../../../src/domain/json/json.ts';
+import { numberText } from '../../../../src/domain/fields/number-text.ts';
+import { type Json, ownValue } from '../../../../src/domain/json/json.ts';
 import { type Problem, problemsOf } from '../../../../src/pages/form/field-words.ts';
 import type { Language } from '../../../../src/text/words.ts';
 import { createDrafts } from './draft.ts';
@@ -28,6 +29,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   const known = new Map(shown.fields.map((field) => [field.id, field]));
   const review = shown.settings.review === true;
   const tag = shown.settings.locale ?? preferred[0] ?? 'en';
+  const language = options.localNumbers === true ? tag : '';
   const service = address === undefined ? undefined : createService(address, formId, fetch);
   const drafts = createDrafts(formId, options.storage);
   const listeners = new Set<() => void>();
@@ -149,7 +151,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       ...field,
       ...(isHostedOnly(field) && { hosted_only: true }),
       value: ownValue(values, id),
-      text: ownValue(texts, id) ?? textOf(ownValue(values, id)),
+      text: ownValue(texts, id) ?? textOf(ownValue(values, id), language),
       ...(found !== undefined && { error: found.text }),
       ...(found?.part !== undefined && { errorPart: found.part }),
     } as FieldState;
@@ -161,7 +163,9 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       return field !== undefined && told.has(field.id) && !isHostedOnly(field);
     });
     const posted = new Map(
-      shown.fields.flatMap(({ id }) => (isEmpty(ownValue(values, id)) ? [] : [[id, ['given']]])),
+      shown.fields.flatMap(({ id }) =>
+        isEmpty(ownValue(values, id)) ? [] : [[id, [ownValue(texts, id) ?? 'given']]],
+      ),
     );
     // The code of a violation is one of the documented ones, wherever it comes from.
     return problemsOf(violations as OwnViolation[], shown.fields, posted, { words, tag } as Language)
@@ -173,7 +177,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
     if (field === undefined || !takesAnswer(field)) throw new TypeError(`The form has no question ${id}`);
     const { [id]: _, ...others } = texts;
     texts = text === undefined ? others : { ...others, [id]: text };
-    values = { ...values, [id]: answer };
+    values = { ...values, [id]: answer === undefined ? answer : foldAnswer(field, answer as Json) };
     refused = refused.filter(({ path }) => fieldIdOf(path) !== id);
     problem = '';
     drafts.keep({ versionId: version.id, values, step, key });
@@ -294,7 +298,8 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
         values: typeof text === 'string' ? [text] : text,
       }));
       const fields = shown.fields.filter((field) => field.id === id);
-      set(id, readInputs({ fields }, inputs)[id], typeof given === 'string' ? given : undefined);
+      const read = readInputs({ fields }, inputs, { language, checksYears: true });
+      set(id, read[id], typeof given === 'string' ? given : undefined);
     },
     next,
     back() {
@@ -327,8 +332,9 @@ function isParts(given: Parameters<Form['setText']>[1]): given is Record<string,
   return typeof given === 'object' && !Array.isArray(given);
 }
 
-function textOf(answer: Answer): string {
-  const isScalar = typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean';
+function textOf(answer: Answer, language: string): string {
+  if (typeof answer === 'number') return numberText(answer, language);
+  const isScalar = typeof answer === 'string' || typeof answer === 'boolean';
   return isScalar ? String(answer) : '';
 }
 

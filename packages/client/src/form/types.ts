@@ -62,6 +62,11 @@ export type FormOptions = {
   languages?: readonly string[];
   /** Where the draft is kept; default: the tab's `sessionStorage`. `null` keeps none. */
   storage?: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'> | null;
+  /**
+   * Whether people write numbers as in the form's language, such as `1.500,5`: for `<input inputmode="decimal">`. Else
+   * they are as `<input type="number">` has them.
+   */
+  localNumbers?: boolean;
   /** What the submission has as its `source`; default `website`. */
   source?: string;
   /** Makes the requests; default: the global `fetch`. */
