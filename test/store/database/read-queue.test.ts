@@ -82,8 +82,10 @@ describe.each(engines)('reads on %s', (engine) => {
     for (const [index, { begunAt }] of reads.entries()) {
       const before = reads[index - 1];
       if (before === undefined) continue;
-      // Timers count whole milliseconds, and may be one early.
-      expect(begunAt - before.endedAt).toBeGreaterThan((before.endedAt - before.begunAt) * 2.5);
+      // Timers count whole milliseconds, and may be one early. On a busy machine a read takes so long that no rest is
+      // three times as long: it has 200 ms.
+      const took = before.endedAt - before.begunAt;
+      expect(begunAt - before.endedAt).toBeGreaterThan(Math.min(took * 2.5, 195));
     }
   });
 
