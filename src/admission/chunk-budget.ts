@@ -16,7 +16,8 @@ export class Http1Request extends IncomingMessage {
 
   /**
    * Whether Node parses no further, as after a request that asks for another protocol: a thousand more, read with one
-   * that is the last of its connection, would be parsed for nobody. What comes of a body is another question.
+   * that is the last of its connection, would be parsed for nobody. It is settled before a body comes, whose reader still
+   * hears if it is cut off.
    */
   set upgrade(isAsked: boolean) {
     this.isLast = isAsked || !this.socket.writable;
