@@ -7,6 +7,7 @@ import { SessionsService } from '../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
 import { WebhooksService } from '../gen/headlessforms/v1/webhooks_pb.js';
 import { definitionFromMessage } from '../src/domain/definition/definition-proto.ts';
+import { isMatrixFull } from './support/covering.ts';
 import { engines } from './support/database.ts';
 import { definitionMessage } from './support/definitions.ts';
 import { failureOf } from './support/failures.ts';
@@ -19,7 +20,7 @@ import {
 } from './support/server.ts';
 
 /** The database has no part in how calls come in. */
-const protocolsOn = { pglite: protocols, postgres: ['grpc'] } as const;
+const protocolsOn = { pglite: protocols, postgres: isMatrixFull ? protocols : (['grpc'] as const) };
 
 describe.each(engines)('on %s', (engine) => {
   let service: TestService;

@@ -9,19 +9,23 @@ import { bodyBounds, chunkBounds } from './bounds.ts';
  * after some that are large enough, others go on first.
  */
 export class Http1Request extends IncomingMessage {
+  /** Declared only: Node's constructor sets it, and a field would be reset after that. */
+  declare private isLast: boolean;
   #chunks = 0;
   #pace: Pace | undefined;
 
   /**
    * Whether Node parses no further, as after a request that asks for another protocol: a thousand more, read with one
-   * that is the last of its connection, would be parsed for nobody.
+   * that is the last of its connection, would be parsed for nobody. It is settled before a body comes, whose reader still
+   * hears if it is cut off.
    */
-  get upgrade(): boolean {
-    return this.method === 'CONNECT' || !this.socket.writable;
+  set upgrade(isAsked: boolean) {
+    this.isLast = isAsked || !this.socket.writable;
   }
 
-  /** Node tells what the request asks for. */
-  set upgrade(_: boolean) {}
+  get upgrade(): boolean {
+    return this.isLast;
+  }
 
   override push(chunk: Buffer | null): boolean {
     this.#chunks += 1;

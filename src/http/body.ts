@@ -16,7 +16,8 @@ import { checkDefinition, type DefinitionOptions } from '../domain/definition/de
 import { definitionMessageOf } from '../domain/definition/definition-proto.ts';
 import { checkQuestions } from '../domain/definition/questions.ts';
 import { failed } from '../domain/errors/failure.ts';
-import { pathOf, type Violation } from '../domain/errors/violations.ts';
+import { hasCode } from '../domain/errors/system-errors.ts';
+import { custom, pathOf, type Violation } from '../domain/errors/violations.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems } from '../domain/json/json-problems.ts';
 import { readJson as parseJson } from '../domain/json/json-text.ts';
@@ -52,7 +53,7 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
   const most = Math.min(limit, bytes.length * MOST_OF_A_BYTE);
   holdMore(request, most);
   const whole = await unzip(bytes, { maxOutputLength: Math.max(1, limit) }).catch((error: unknown) => {
-    throw isTooLong(error) ? bodyTooLarge(limit) : notGzip(error);
+    throw hasCode(error, 'ERR_BUFFER_TOO_LARGE') ? bodyTooLarge(limit) : notGzip(error);
   });
   holdMore(request, whole.length - most);
   return whole;
@@ -104,10 +105,6 @@ function notGzip(error: unknown): unknown {
   return isOfZlib ? failed(Reason.BAD_REQUEST, 'The body is not gzip, as its Content-Encoding says') : error;
 }
 
-function isTooLong(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
-}
-
 /** Whether a body is compressed. Throws if it is by anything else than gzip, or more than once. */
 export function isGzip(request: IncomingMessage): boolean {
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
@@ -153,8 +150,7 @@ export function readSubject(
   allowPrivateUrls: boolean,
 ): ReadSubject {
   if ([form_id, definition, schema].filter((one) => one !== undefined).length !== 1) {
-    const message = 'Expected one of form_id, definition and schema';
-    return { ok: false, violations: [{ path: '', code: 'custom', message }] };
+    return { ok: false, violations: [custom('', 'Expected one of form_id, definition and schema')] };
   }
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };

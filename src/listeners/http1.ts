@@ -29,6 +29,7 @@ export function createHttp1Server(
   const server = createServer(
     {
       IncomingMessage: Http1Request,
+      shouldUpgradeCallback: ({ socket }) => !socket.writable,
       headersTimeout: timeOuts.headersMs,
       keepAliveTimeout: timeOuts.http1IdleMs,
       connectionsCheckingInterval: timeOuts.checkEveryMs,

@@ -155,12 +155,10 @@ function guard(server: Server, admission: Admission, destroyAfterEnd: (socket: S
     if (!admission.connection(socket)) return socket.destroy();
     destroyAfterEnd(socket);
     // Its reader hears of its failure, if there is one; a stream that was refused has none.
-    socket.on('error', ignore);
+    socket.on('error', () => undefined);
     for (const listener of listeners) Reflect.apply(listener, server, [socket]);
   });
 }
-
-function ignore(): void {}
 
 /**
  * Makes what destroys a connection some time after it was ended on this side: who never closes the other one would

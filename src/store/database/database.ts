@@ -92,15 +92,15 @@ export function databaseOn(engine: Engine): Database {
   };
 }
 
-/** Three connections of a server are left for writes and `/ready`. */
+/** Three connections of a server are left for writes and `/ready`. The embedded database has as many reads waiting. */
 function readBounds(engine: Engine): ReadBounds {
   const ofAll = Math.max(1, (engine.connections()?.most ?? EMBEDDED_SIZE) - 3);
   return { ofAll, ofOne: Math.ceil(ofAll / 2) };
 }
 
 /**
- * The embedded database answers a read at the earliest in the next turn of the event loop, and has no connections that
- * reads could hold. With 10 the reads of 50 clients of a project waited for each other, not for it, while strangers made
+ * How many connections a server with the bounds of the embedded database would have. It answers a read at the earliest in
+ * the next turn of the event loop, and has no connections that reads could hold. With 10 the reads of 50 clients of a project waited for each other, not for it, while strangers made
  * turns long (`npm run test:abuse -- all-at-once`).
  */
 const EMBEDDED_SIZE = 31;

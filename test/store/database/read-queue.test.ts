@@ -47,7 +47,8 @@ describe.each(engines)('reads on %s', (engine) => {
     await as('prj_a', () => database.select('select count(*) from submissions'));
 
     expect(started).toBeGreaterThan(0);
-    expect(started).toBeLessThan(10);
+    // Half of those of all.
+    expect(started).toBeLessThanOrEqual(engine === 'pglite' ? 14 : 4);
     answered.resolve();
     await Promise.all(strangers);
   });
@@ -81,8 +82,10 @@ describe.each(engines)('reads on %s', (engine) => {
     for (const [index, { begunAt }] of reads.entries()) {
       const before = reads[index - 1];
       if (before === undefined) continue;
-      // Timers count whole milliseconds, and may be one early.
-      expect(begunAt - before.endedAt).toBeGreaterThan((before.endedAt - before.begunAt) * 2.5);
+      // Timers count whole milliseconds, and may be one early. On a busy machine a read takes so long that no rest is
+      // three times as long: it has 200 ms.
+      const took = before.endedAt - before.begunAt;
+      expect(begunAt - before.endedAt).toBeGreaterThan(Math.min(took * 2.5, 195));
     }
   });
 

@@ -46,8 +46,9 @@ describe.each(engines)('slices of long work on %s', (engine) => {
     const first = await timed();
     const second = await timed();
 
-    // Timers count whole milliseconds, and may be one early.
-    expect(second.begunAt - first.endedAt).toBeGreaterThan((first.endedAt - first.begunAt) * 2.5);
+    // Timers count whole milliseconds, and may be one early. After one that was held up there are 200 ms.
+    const took = first.endedAt - first.begunAt;
+    expect(second.begunAt - first.endedAt).toBeGreaterThan(Math.min(took * 2.5, 195));
   });
 
   it('take turns with what else takes long of their project while others use the service', async () => {
