@@ -16,7 +16,8 @@ import { checkDefinition, type DefinitionOptions } from '../domain/definition/de
 import { definitionMessageOf } from '../domain/definition/definition-proto.ts';
 import { checkQuestions } from '../domain/definition/questions.ts';
 import { failed } from '../domain/errors/failure.ts';
-import { pathOf, type Violation } from '../domain/errors/violations.ts';
+import { hasCode } from '../domain/errors/system-errors.ts';
+import { custom, pathOf, type Violation } from '../domain/errors/violations.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems } from '../domain/json/json-problems.ts';
 import { readJson as parseJson } from '../domain/json/json-text.ts';
@@ -52,7 +53,7 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
   const most = Math.min(limit, bytes.length * MOST_OF_A_BYTE);
   holdMore(request, most);
   const whole = await unzip(bytes, { maxOutputLength: Math.max(1, limit) }).catch((error: unknown) => {
-    throw isTooLong(error) ? bodyTooLarge(limit) : notGzip(error);
+    throw hasCode(error, 'ERR_BUFFER_TOO_LARGE') ? bodyTooLarge(limit) : notGzip(error);
   });
   holdMore(request, whole.length - most);
   return whole;
@@ -75,17 +76,8 @@ export async function* readParts(request: IncomingMessage, limit: number): Async
 }
 
 async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGenerator<Buffer> {
-  let broken: unknown;
-  async function* received(): AsyncGenerator<Buffer> {
-    try {
-      yield* parts;
-    } catch (error) {
-      broken = error;
-      throw error;
-    }
-  }
-  // Its errors come to who reads the decompressed parts.
-  const inflating = pipeline(received(), createGunzip(), () => undefined);
+  // Its errors, and those of the parts, come to who reads the decompressed ones.
+  const inflating = pipeline(parts, createGunzip(), () => undefined);
   let size = 0;
   try {
     for await (const part of inflating) {
@@ -94,7 +86,7 @@ async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGen
       yield part;
     }
   } catch (error) {
-    throw broken ?? notGzip(error);
+    throw notGzip(error);
   }
 }
 
@@ -102,10 +94,6 @@ async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGen
 function notGzip(error: unknown): unknown {
   const isOfZlib = error instanceof Error && 'code' in error && String(error.code).startsWith('Z_');
   return isOfZlib ? failed(Reason.BAD_REQUEST, 'The body is not gzip, as its Content-Encoding says') : error;
-}
-
-function isTooLong(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
 }
 
 /** Whether a body is compressed. Throws if it is by anything else than gzip, or more than once. */
@@ -121,13 +109,27 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
 }
 
+/** A parameter of a header such as `Content-Type`; undefined if there is none of that name. */
+export function parameterOf(header: string | undefined, wanted: string): string | undefined {
+  for (const [, name = '', quoted, plain = ''] of (header ?? '').matchAll(parameters)) {
+    if (name.trim().toLowerCase() === wanted) return quoted?.replaceAll('\\"', '"') ?? plain.trim();
+  }
+  return undefined;
+}
+
+/**
+ * A quote ends a value only where the next parameter follows: browsers send one within it as %22, others with a
+ * backslash before it, which in Shift_JIS is the second byte of characters.
+ */
+const parameters = /;([^=;]*)=\s*(?:"((?:[^"]|"(?!\s*(?:;|$)))*)"?|([^;]*))/g;
+
 /** Throws if a body is not JSON by its media type, or in another charset than JSON is. */
 function checkJsonType(contentType: string | undefined): void {
   if (contentType === undefined || contentType === 'application/json') return;
   const type = mediaTypeOf(contentType);
   if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type))
     throw failed(Reason.MEDIA_TYPE, 'Expected a body of the media type application/json');
-  const charset = /;\s*charset\s*=\s*"?([\w-]{1,40})/i.exec(contentType)?.[1];
+  const charset = parameterOf(contentType, 'charset')?.slice(0, 40);
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
     throw failed(Reason.MEDIA_TYPE, `Expected JSON in UTF-8; the charset of Content-Type is ${charset}`);
 }
@@ -153,8 +155,7 @@ export function readSubject(
   allowPrivateUrls: boolean,
 ): ReadSubject {
   if ([form_id, definition, schema].filter((one) => one !== undefined).length !== 1) {
-    const message = 'Expected one of form_id, definition and schema';
-    return { ok: false, violations: [{ path: '', code: 'custom', message }] };
+    return { ok: false, violations: [custom('', 'Expected one of form_id, definition and schema')] };
   }
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };

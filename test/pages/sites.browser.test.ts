@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answersOf, givenSession, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { textsByCharset } from '../support/charsets.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -105,6 +106,44 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
 
     expect(page.url()).toBe(`${site.origin}/again.html?lang=en&error=email%3Ainvalid_type`);
     expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toEqual([]);
+  });
+
+  it.each(textsByCharset)('posts what people type on a page in %s', async (charset, text) => {
+    const form = await service.givenPublishedForm({
+      fields: [
+        { id: 'message', type: 'text' },
+        { id: 'cv', type: 'file' },
+      ],
+    });
+    const filename = `${text.replaceAll(/[^\p{L}\p{M}]/gu, '')}.txt`;
+    const post = (more: string) =>
+      `<form method="post" ${more} action="${service.url}/api/forms/${form.id}/submissions"><input name="_charset_" type="hidden">`;
+    await using site = await startSite(
+      () => `<!doctype html><html lang="en"><title>Site</title>
+        ${post('')}<input id="plain" name="message"><button id="send-plain">Send</button></form>
+        ${post('enctype="multipart/form-data"')}<input id="parts" name="message"><input type="file" name="cv"><button id="send-parts">Send</button></form>`,
+      charset,
+    );
+    const page = await browser.open(site.origin);
+
+    await page.fill('#plain', text);
+    await page.click('#send-plain');
+    await page.waitForSelector('h1.done');
+    await page.goto(site.origin);
+    await page.fill('#parts', text);
+    await page.setInputFiles('[name=cv]', {
+      name: filename,
+      mimeType: 'text/plain',
+      buffer: Buffer.from('my life'),
+    });
+    await page.click('#send-parts');
+    await page.waitForSelector('h1.done');
+
+    const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
+    expect(submissions.map(({ answers }: { answers: object }) => answers)).toMatchObject([
+      { message: text, cv: { filename: filename.normalize('NFC') } },
+      { message: text },
+    ]);
   });
 
   it('leads on to a page of http on loopback by the form’s own page, with script and without', async () => {

@@ -10,6 +10,7 @@ import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { violationToMessage } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
+import { CHARSET_INPUT } from '../../http/charset.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
@@ -97,7 +98,7 @@ function inputsOf(inputs: FormInputs) {
 const SITE = '_site';
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', SITE]);
+const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', CHARSET_INPUT, SITE]);
 
 /**
  * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they
