@@ -104,6 +104,12 @@ export const formPostLimits = {
   header: { maxHeaderPairs: 20, maxHeaderSize: 8192 },
 } as const;
 
+/**
+ * Names of inputs that no field has: characters of one, how many a reply shows, and how many an owner is told of by
+ * name for each form.
+ */
+export const foreignNames = { length: 64, shown: 20, kept: 50 } as const;
+
 /** How long a call may ask to go on, in milliseconds; one that asks for longer gets what there is by then. */
 export const longestCallMs = {
   unary: 600_000,

@@ -29,7 +29,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
   const { inputs, problems } = await readPost(context, formId);
   const site = postingSite(request, inputs, options.baseUrl);
   try {
-    const { submissionId, ending } = await context.call(HostedService.method.submitPostedForm, {
+    const { submissionId, ending, ignored } = await context.call(HostedService.method.submitPostedForm, {
       formId,
       inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
       source: inputs.get('_source')?.[0] ?? '',
@@ -40,7 +40,10 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
       violations: problems.map(violationToMessage),
       idempotencyKey,
     });
-    if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
+    if (prefersJson(request)) {
+      const dropped = ignored.length > 0 && { ignored };
+      return sendJson(response, 201, { ok: true, submission_id: submissionId, ...dropped });
+    }
     if (ending?.redirectUrl) return response.redirect(303, ending.redirectUrl);
     sendPage(response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
   } catch (error) {
@@ -70,7 +73,7 @@ async function readPost(context: RouteContext, formId: string) {
       const refused = restErrorOf(error);
       if (refused.reason !== 'invalid') throw error;
       // The further inputs are read all the same, so that they can be shown again.
-      const path = `answers.${name}`;
+      const path = `answers.${name.replace(/\[\d*\]$/, '')}`;
       problems.push(...refused.details.map((detail) => ({ ...detail, path })));
       return undefined;
     }

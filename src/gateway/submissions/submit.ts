@@ -57,6 +57,12 @@ const acceptedReply = z
       .string()
       .meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] })
       .describe('Empty with `check=true`.'),
+    ignored: z
+      .array(z.string())
+      .exactOptional()
+      .describe(
+        'Of an HTML form’s post: the names of inputs that no field has, at most 20 of 64 characters.',
+      ),
   })
   .meta({ id: 'Accepted' });
 

@@ -6,13 +6,14 @@ import type {
   SubmitPostedFormRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { readInputs } from '../../domain/answers/answer-texts.ts';
+import { foreignPost, namedInputs, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failureOf, invalid, reasonOf, violationFromMessage } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { foreignNames } from '../../domain/limits/limits.ts';
 import { throttledWarning, type Warn } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm } from '../forms/form-access.ts';
+import { publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import {
   acceptRequest,
   allowedRedirect,
@@ -91,13 +92,25 @@ async function submitPostedForm(
   try {
     if (violations.length > 0) throw invalid(violations.map(violationFromMessage));
     const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
+    const { byName, unknown } = namedInputs(definition.fields, inputs);
+    const own = unknown.filter((name) => !name.startsWith('_'));
+    const isSpam = rest.honeypot !== '';
+    const foreign = isSpam || inputs.length === 0 || byName.size > 0 ? [] : foreignPost(definition, own);
+    if (foreign.length > 0) {
+      refuseIfClosed(form, context.now());
+      throw invalid(foreign);
+    }
     const request = readRequest({ ...rest, answers: given }, form, call);
     const { submissionId, answers } = await acceptRequest(context, form, request, call);
+    const ignored = own
+      .slice(0, foreignNames.kept)
+      .map((name) => name.slice(0, foreignNames.length).toWellFormed());
     const redirectUrl = allowed(nextUrl);
     const notFollowed = redirectUrl === '' ? wantedBy(definition, nextUrl) : '';
     if (notFollowed !== '') warn({ formId, name: notFollowed }, NOT_FOLLOWED);
     return {
       submissionId,
+      ignored: ignored.slice(0, foreignNames.shown),
       ending: completionOf(definition, answers, { redirectUrl, notFollowed, requestHeader }),
     };
   } catch (error) {
@@ -107,11 +120,13 @@ async function submitPostedForm(
   }
 }
 
+
 /** The control or setting that would have sent the person elsewhere; empty: none. */
 function wantedBy({ settings }: FormDefinition, nextUrl: string): string {
   if (nextUrl !== '') return '_next';
   return settings.redirectUrl === undefined ? '' : 'redirectUrl';
 }
+
 
 const NOT_FOLLOWED =
   'The post of a site’s own HTML form was answered with the page of thanks, not with a redirect. "_next" must lead to ' +
