@@ -232,7 +232,7 @@ function wayBack(address: string, words: Words): Html {
 }
 
 /** The settings and the words of the script. */
-function scriptData({ allowPartial }: HostedSession, { language: { words } }: FormView) {
+function scriptData({ allowPartial, maxBytes }: HostedSession, { language: { words } }: FormView) {
   return {
     'data-saves': allowPartial,
     'data-saving': words.saving,
@@ -240,6 +240,8 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
     'data-not-saved': words.notSaved,
     'data-offline': words.offline,
     'data-not-sent': words.notSent,
+    'data-max-bytes': maxBytes,
+    'data-too-long': words.allTooLong,
     'data-choose-again': words.chooseFileAgain,
     'data-zone': words.zone,
     'data-zone-utc': words.zoneUtc,
