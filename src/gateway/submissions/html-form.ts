@@ -112,24 +112,20 @@ function postingSite(request: IncomingMessage, inputs: FormInputs, baseUrl: stri
   const { origin = '', referer = '' } = request.headers;
   const site = webAddress(originOf(referer) === origin || origin === '' ? referer : origin);
   if (site === undefined) return { address: '', again: false };
-  if (!isOwn(site, request, baseUrl)) return { address: site.href, again: false };
+  const again = site.origin === originOf(baseUrl) || site.host === request.headers.host;
+  if (!again) return { address: site.href, again };
   const before = webAddress(lastOf(inputs, SITE));
-  return { address: before?.href ?? '', again: true };
-}
-
-function isOwn({ origin, host }: URL, { headers }: IncomingMessage, baseUrl: string): boolean {
-  return origin === originOf(baseUrl) || host === headers.host;
+  return { address: before?.href ?? '', again };
 }
 
 function originOf(address: string): string {
-  return URL.canParse(address) ? new URL(address).origin : '';
+  return URL.parse(address)?.origin ?? '';
 }
 
 /** An address of the web without credentials; undefined for any other text. */
 function webAddress(text: string): URL | undefined {
-  if (text.length > MAX_REFERRER_LENGTH || !URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined;
+  const url = text.length > MAX_REFERRER_LENGTH ? null : URL.parse(text);
+  return url && /^https?:$/.test(url.protocol) && url.username + url.password === '' ? url : undefined;
 }
 
 /** `again`: the post comes from the service's own page in place of the site's. */
