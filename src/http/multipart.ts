@@ -100,21 +100,24 @@ async function readMultipart(
   if (!boundary) throw notMultipart();
   const parser = new Dicer({ boundary, ...formPostLimits.header });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const open: Readable[] = [];
-  let fileCount = 0;
+  const files: Readable[] = [];
+  let partCount = 0;
   let textBytes = 0;
   let taken = Promise.resolve();
 
+  const countText = (bytes: number) => {
+    textBytes += bytes;
+    if (textBytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
+  };
   /** Texts are read as they come, files when all before them are read. */
   const take = async (part: Readable, header: PartHeader, before: Promise<void>) => {
     const { isFile, ...input } = inputOf(header);
-    textBytes += input.name.length;
-    fileCount += Number(isFile);
-    if (fileCount > formPostLimits.files) throw tooManyInputs();
+    countText(input.name.length);
+    if (isFile) files.push(part);
+    if (files.length > formPostLimits.files) throw tooManyInputs();
     if (isFile) return before.then(() => readFile(part, input));
     for await (const bytes of part) {
-      textBytes += bytes.length;
-      if (textBytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
+      countText(bytes.length);
       input.value += bytes.toString('latin1');
     }
     await before;
@@ -130,10 +133,10 @@ async function readMultipart(
     part.resume();
   };
   parser.on('part', (part) => {
-    open.push(part);
+    partCount += 1;
     // The reader of a part gets the error, too; without a listener it would end the process.
     part.on('error', reject);
-    if (open.length > formPostLimits.inputs) return reject(tooManyInputs());
+    if (partCount > formPostLimits.inputs) return reject(tooManyInputs());
     part.on('header', (header: PartHeader) => {
       if (!/^form-data\b/i.test(header['content-disposition']?.[0] ?? '')) return part.resume();
       taken = take(part, header, taken);
@@ -149,7 +152,7 @@ async function readMultipart(
   } finally {
     body.unpipe(parser).destroy();
     // A reader of a file would wait forever.
-    for (const part of open) if (!part.readableEnded) part.destroy(new CutOff());
+    for (const file of files) if (!file.readableEnded) file.destroy(new CutOff());
   }
 }
 
