@@ -14,6 +14,7 @@ import { networkOf } from './domain/addresses/ip-address.ts';
 import { failed } from './domain/errors/failure.ts';
 import type { SecretBox } from './domain/secrets/secret-key.ts';
 import { createGateway } from './gateway/router.ts';
+import { parseQuery } from './http/charset.ts';
 import { restErrorOf } from './http/errors.ts';
 import { isFormPost } from './http/multipart.ts';
 import type { ListenOptions } from './listeners/listeners.ts';
@@ -88,6 +89,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
+  app.set('query parser', parseQuery);
   // Nothing here has any, and Express would make an object for each request.
   app.response.locals = Object.freeze({});
   const { admit } = api;

@@ -73,23 +73,15 @@ async function takeUpload(context: RouteContext): Promise<void> {
 }
 
 async function takeRawFile(context: RouteContext, sent: SentUpload) {
-  const { field: fieldId, filename = '', idempotencyKey } = sent;
-  if (fieldId === undefined) throw contentError([required('field')], undefined);
-  const target = { case: 'formId' as const, value: context.id };
-  const first = { target, fieldId, filename, idempotencyKey };
-  return context.stream(rpcs.uploadFile, fileParts(first, readParts(context.request, MAX_FILE_BYTES)));
+  return store(context, { ...sent, content: readParts(context.request, MAX_FILE_BYTES) });
 }
 
 /** The file in the input `file`; the input `field` comes before it, unless the query has it. */
 async function takeFormFile(context: RouteContext, sent: SentUpload) {
   let stored: UploadFileResponse | undefined;
-  const inputs = await readForm(context.request, async ({ name, filename, content }, before) => {
+  const inputs = await readForm(context.request, async ({ name, ...file }, before) => {
     if (name !== 'file' || stored !== undefined) return undefined;
-    const fieldId = before.get('field')?.at(-1) ?? sent.field;
-    if (fieldId === undefined) throw contentError([required('field')], undefined);
-    const target = { case: 'formId' as const, value: context.id };
-    const first = { target, fieldId, filename, idempotencyKey: sent.idempotencyKey };
-    stored = await context.stream(rpcs.uploadFile, fileParts(first, content));
+    stored = await store(context, { ...sent, ...file, field: before().get('field')?.at(-1) ?? sent.field });
     return undefined;
   });
   if (stored === undefined) {
@@ -99,9 +91,18 @@ async function takeFormFile(context: RouteContext, sent: SentUpload) {
   return stored;
 }
 
+function store(context: RouteContext, { field: fieldId, content, filename = '', idempotencyKey }: SentFile) {
+  if (fieldId === undefined) throw contentError([required('field')], undefined);
+  const target = { case: 'formId' as const, value: context.id };
+  const parts = fileParts({ target, fieldId, filename, idempotencyKey }, content);
+  return context.stream(rpcs.uploadFile, parts);
+}
+
 async function sendUpload(context: RouteContext): Promise<void> {
   await sendFile(context.response, context.receive(rpcs.getUpload, { uploadId: context.id }));
 }
 
 /** What is sent beside a file. */
 type SentUpload = z.output<typeof uploadQuery> & { idempotencyKey: string };
+
+type SentFile = Omit<SentUpload, 'field'> & { field?: string | undefined; content: AsyncGenerator<Buffer> };

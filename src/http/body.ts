@@ -76,17 +76,8 @@ export async function* readParts(request: IncomingMessage, limit: number): Async
 }
 
 async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGenerator<Buffer> {
-  let broken: unknown;
-  async function* received(): AsyncGenerator<Buffer> {
-    try {
-      yield* parts;
-    } catch (error) {
-      broken = error;
-      throw error;
-    }
-  }
-  // Its errors come to who reads the decompressed parts.
-  const inflating = pipeline(received(), createGunzip(), () => undefined);
+  // Its errors, and those of the parts, come to who reads the decompressed ones.
+  const inflating = pipeline(parts, createGunzip(), () => undefined);
   let size = 0;
   try {
     for await (const part of inflating) {
@@ -95,7 +86,7 @@ async function* unzipped(parts: AsyncGenerator<Buffer>, limit: number): AsyncGen
       yield part;
     }
   } catch (error) {
-    throw broken ?? notGzip(error);
+    throw notGzip(error);
   }
 }
 
@@ -118,13 +109,27 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
 }
 
+/** A parameter of a header such as `Content-Type`; undefined if there is none of that name. */
+export function parameterOf(header: string | undefined, wanted: string): string | undefined {
+  for (const [, name = '', quoted, plain = ''] of (header ?? '').matchAll(parameters)) {
+    if (name.trim().toLowerCase() === wanted) return quoted?.replaceAll('\\"', '"') ?? plain.trim();
+  }
+  return undefined;
+}
+
+/**
+ * A quote ends a value only where the next parameter follows: browsers send one within it as %22, others with a
+ * backslash before it, which in Shift_JIS is the second byte of characters.
+ */
+const parameters = /;([^=;]*)=\s*(?:"((?:[^"]|"(?!\s*(?:;|$)))*)"?|([^;]*))/g;
+
 /** Throws if a body is not JSON by its media type, or in another charset than JSON is. */
 function checkJsonType(contentType: string | undefined): void {
   if (contentType === undefined || contentType === 'application/json') return;
   const type = mediaTypeOf(contentType);
   if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type))
     throw failed(Reason.MEDIA_TYPE, 'Expected a body of the media type application/json');
-  const charset = /;\s*charset\s*=\s*"?([\w-]{1,40})/i.exec(contentType)?.[1];
+  const charset = parameterOf(contentType, 'charset')?.slice(0, 40);
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))
     throw failed(Reason.MEDIA_TYPE, `Expected JSON in UTF-8; the charset of Content-Type is ${charset}`);
 }

@@ -2,14 +2,23 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ConnectError } from '@connectrpc/connect';
-import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
+import { Dicer } from '@fastify/busboy';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import type { UploadFileRequestSchema } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { bodyTooLarge, CutOff } from '../admission/read-body.ts';
 import { failed } from '../domain/errors/failure.ts';
+import { pathOf } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { formPostLimits, MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
-import { isGzip, mediaTypeOf, readBytes, readParts } from './body.ts';
+import { isGzip, mediaTypeOf, parameterOf, readBytes, readParts } from './body.ts';
+import {
+  inputDecoder,
+  percentDecoded,
+  type RawInput,
+  readUrlEncoded,
+  undecodable,
+  valuesByName,
+} from './charset.ts';
 
 /** The media types of an HTML form's post. */
 export const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-data'] as const;
@@ -21,34 +30,54 @@ export function isFormPost(request: IncomingMessage): boolean {
 }
 
 /**
- * Reads the inputs of an HTML form, each with its values in the order they came. A body without a media type
- * reads as urlencoded.
+ * Reads the inputs of an HTML form, each with its values in the order they came, as texts of the charset that the form
+ * is in. A body without a media type reads as urlencoded.
  *
  * `takeFile` gets each file as it arrives, one after the other; what it returns becomes a value of the input,
  * and what it leaves of the file is dropped. An empty file input is ignored. Throws a failure if the body
  * can't be read or is too large, and a `CutOff` if it ends early.
  */
 export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
-  const inputs: FormInputs = new Map();
-  const add = (name: string, value: string) => {
-    const values = inputs.get(name);
-    if (values === undefined) inputs.set(name, [value]);
-    else values.push(value);
-  };
-  const type = mediaTypeOf(request.headers['content-type']);
+  const { 'content-type': contentType } = request.headers;
+  const charset = parameterOf(contentType, 'charset');
+  const type = mediaTypeOf(contentType);
+  const inputs: ReceivedInput[] = [];
   if (type === 'multipart/form-data') {
-    await readMultipart(request, add, (file) => takeFile(file, inputs));
+    await readMultipart(request, inputs, (input, content) => {
+      const [name, filename] = inputDecoder([...inputs, input], charset)(input);
+      inputs.push({ ...input, filename });
+      return takeFile({ name, filename, content }, () => textsOf(inputs, charset));
+    });
   } else if (type === '' || type === 'application/x-www-form-urlencoded') {
-    const text = (await readBytes(request, MAX_MESSAGE_BYTES)).toString('utf8');
+    const text = (await readBytes(request, MAX_ENCODED * MAX_MESSAGE_BYTES)).toString('latin1');
     // An HTML form's post would have the brace encoded.
     if (text.trimStart().startsWith('{')) {
       throw failed(Reason.MEDIA_TYPE, 'JSON needs the header Content-Type: application/json');
     }
-    for (const [name, value] of new URLSearchParams(text)) add(name, value);
+    inputs.push(...readUrlEncoded(text));
+    if (inputs.length > formPostLimits.inputs) throw tooManyInputs();
   } else {
     throw failed(Reason.MEDIA_TYPE, 'Expected the post of an HTML form');
   }
-  return inputs;
+  return textsOf(inputs, charset);
+}
+
+/** A byte is percent-encoded as three characters. */
+const MAX_ENCODED = 3;
+
+/** Throws if all together are larger than a body of JSON may be. */
+function textsOf(inputs: readonly ReceivedInput[], charset: string | undefined): FormInputs {
+  const decode = inputDecoder(inputs, charset);
+  let bytes = 0;
+  const texts = inputs.flatMap((input): [name: string, value: string][] => {
+    const [name, value] = decode(input);
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (bytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
+    if (input.filename === undefined) return [[name, value]];
+    if (input.filename === value) return [];
+    throw undecodable(pathOf(name), 'The input _charset_ must come before the files, which it names');
+  });
+  return valuesByName(texts);
 }
 
 /** What `UploadFile` gets: what the file is, and then its content as it arrives. */
@@ -62,45 +91,60 @@ export const noFiles: TakeFile = async () => undefined;
 
 async function readMultipart(
   request: IncomingMessage,
-  add: (name: string, value: string) => void,
-  takeFile: (file: ReceivedFile) => ReturnType<TakeFile>,
+  inputs: RawInput[],
+  takeFile: (input: RawInput, content: AsyncGenerator<Buffer>) => ReturnType<TakeFile>,
 ): Promise<void> {
   // Parts have bounds of their own, but what is beyond them is inflated, too, before it is dropped.
   const limit = isGzip(request) ? MAX_FILE_BYTES + MAX_MESSAGE_BYTES : Number.POSITIVE_INFINITY;
-  const parser = parserOf(request);
+  const boundary = parameterOf(request.headers['content-type'], 'boundary');
+  if (!boundary) throw notMultipart();
+  const parser = new Dicer({ boundary, ...formPostLimits.header });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const open = new Set<BusboyFileStream>();
-  let files = Promise.resolve();
+  const files: Readable[] = [];
+  let partCount = 0;
   let textBytes = 0;
+  let taken = Promise.resolve();
 
-  // The parser passes on parts without a name, which nobody may send (RFC 7578, 4.2).
-  parser.on('field', (name: string | undefined, value, nameCut, valueCut) => {
-    if (name === undefined) return reject(notMultipart());
-    textBytes += name.length + value.length;
-    if (nameCut || valueCut || textBytes > MAX_MESSAGE_BYTES) reject(bodyTooLarge(MAX_MESSAGE_BYTES));
-    else add(name, value);
-  });
-  parser.on('file', (name: string | undefined, stream, filename) => {
-    open.add(stream);
-    // The reader of the stream gets the error, too; without a listener it would end the process.
-    stream.on('error', reject);
-    if (name === undefined) return reject(notMultipart());
-    files = files.then(async () => {
-      const parts: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false });
-      const first = await parts.next();
-      // Browsers send a file input without a file as an empty file without a name.
-      if (!filename && first.done === true) return;
-      const value = await takeFile({ name, filename: filename ?? '', content: partsFrom(first, parts) });
-      if (value !== undefined) add(name, value);
-      stream.resume();
+  const countText = (bytes: number) => {
+    textBytes += bytes;
+    if (textBytes > MAX_MESSAGE_BYTES) throw bodyTooLarge(MAX_MESSAGE_BYTES);
+  };
+  /** Texts are read as they come, files when all before them are read. */
+  const take = async (part: Readable, header: PartHeader, before: Promise<void>) => {
+    const { isFile, ...input } = inputOf(header);
+    countText(input.name.length);
+    if (isFile) files.push(part);
+    if (files.length > formPostLimits.files) throw tooManyInputs();
+    if (isFile) return before.then(() => readFile(part, input));
+    for await (const bytes of part) {
+      countText(bytes.length);
+      input.value += bytes.toString('latin1');
+    }
+    await before;
+    inputs.push(input);
+  };
+  const readFile = async (part: Readable, input: RawInput) => {
+    const parts: AsyncIterator<Buffer> = part.iterator({ destroyOnReturn: false });
+    const first = await parts.next();
+    // Browsers send a file input without a file as an empty file without a name.
+    if (input.value === '' && first.done === true) return;
+    const value = await takeFile(input, contentFrom(first, parts));
+    if (value !== undefined) inputs.push({ name: input.name, value });
+    part.resume();
+  };
+  parser.on('part', (part) => {
+    partCount += 1;
+    // The reader of a part gets the error, too; without a listener it would end the process.
+    part.on('error', reject);
+    if (partCount > formPostLimits.inputs) return reject(tooManyInputs());
+    part.on('header', (header: PartHeader) => {
+      if (!/^form-data\b/i.test(header['content-disposition']?.[0] ?? '')) return part.resume();
+      taken = take(part, header, taken);
+      taken.catch(reject);
     });
-    files.catch(reject);
   });
-  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
-    parser.on(limit, () => reject(failed(Reason.TOO_LARGE, 'The form has too many inputs')));
-  }
   parser.once('error', () => reject(notMultipart()));
-  parser.once('finish', () => void files.then(resolve, reject));
+  parser.once('finish', () => void taken.then(resolve, reject));
   const body = Readable.from(readParts(request, limit), { objectMode: false });
   body.once('error', reject).pipe(parser);
   try {
@@ -108,34 +152,44 @@ async function readMultipart(
   } finally {
     body.unpipe(parser).destroy();
     // A reader of a file would wait forever.
-    for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
+    for (const file of files) if (!file.readableEnded) file.destroy(new CutOff());
   }
 }
 
-function parserOf(request: IncomingMessage): BusboyInstance {
-  const contentType = request.headers['content-type'] ?? '';
-  try {
-    return new Busboy({ headers: { ...request.headers, 'content-type': contentType }, limits });
-  } catch {
-    throw notMultipart();
-  }
+/** What a part of a form says of itself: `value` is the name of a file, and `charset` then that of this name. */
+function inputOf(header: PartHeader): RawInput & { isFile: boolean } {
+  const disposition = header['content-disposition']?.[0];
+  const type = header['content-type']?.[0];
+  const name = parameterOf(disposition, 'name');
+  // Nobody may send a part without a name (RFC 7578, 4.2).
+  if (name === undefined) throw notMultipart();
+  const [, charset, encoded] =
+    /^([\w.:-]{1,40})'[^']*'(.*)$/.exec(parameterOf(disposition, 'filename*') ?? '') ?? [];
+  const filename = encoded === undefined ? parameterOf(disposition, 'filename') : percentDecoded(encoded);
+  if (filename !== undefined || mediaTypeOf(type) === 'application/octet-stream')
+    return { name, value: filename ?? '', charset, isFile: true };
+  return { name, value: '', charset: parameterOf(type, 'charset'), isFile: false };
+}
+
+function tooManyInputs(): ConnectError {
+  return failed(Reason.TOO_LARGE, 'The form has too many inputs');
 }
 
 function notMultipart(): ConnectError {
   return failed(Reason.BAD_REQUEST, 'The body is not multipart/form-data');
 }
 
-async function* partsFrom(
+/** Ends with the part by which the reader sees that the file is too large. */
+async function* contentFrom(
   first: IteratorResult<Buffer, unknown>,
   rest: AsyncIterator<Buffer>,
 ): AsyncGenerator<Buffer> {
-  if (first.done === true) return;
-  yield first.value;
-  yield* { [Symbol.asyncIterator]: () => rest };
+  let size = 0;
+  for (let part = first; part.done !== true && size <= MAX_FILE_BYTES; part = await rest.next()) {
+    size += part.value.length;
+    yield part.value;
+  }
 }
-
-// One byte more than a file may have, by which its reader sees that it is too large.
-const limits = { ...formPostLimits, fileSize: MAX_FILE_BYTES + 1 };
 
 /** The values of each input by its name. A map, since strangers choose the names. */
 export type FormInputs = Map<string, string[]>;
@@ -145,10 +199,15 @@ export function lastOf(inputs: FormInputs, name: string): string {
   return inputs.get(name)?.at(-1) ?? '';
 }
 
-/** A file of a form's post, whose content is read once. It ends a byte after `MAX_FILE_BYTES`. */
+/** A file of a form's post, whose content is read once. One of more than `MAX_FILE_BYTES` ends early. */
 export type ReceivedFile = { name: string; filename: string; content: AsyncGenerator<Buffer> };
 
-/** `before` has the inputs that came before the file, and perhaps some that came after it. */
-type TakeFile = (file: ReceivedFile, before: FormInputs) => Promise<string | undefined>;
+/** `before` returns the inputs that came before the file. */
+type TakeFile = (file: ReceivedFile, before: () => FormInputs) => Promise<string | undefined>;
+
+/** `filename`: what `value` was read as, where it is the name of a file. */
+type ReceivedInput = RawInput & { filename?: string };
+
+type PartHeader = { [name: string]: string[] | undefined };
 
 export type FilePart = MessageInitShape<typeof UploadFileRequestSchema>;

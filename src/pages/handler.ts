@@ -2,6 +2,7 @@ import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { Html } from '../domain/text/html.ts';
+import { dropUndecodableQuery } from '../http/charset.ts';
 import type { RestError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { type Call, RpcClient, requestIdOf } from '../http/rpc-client.ts';
@@ -28,6 +29,7 @@ function serve(
 ): RequestHandler {
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin);
   return async (request, response) => {
+    dropUndecodableQuery(request);
     preferNamedLanguage(request);
     const client = new RpcClient(transport, { request, response }, 'page');
     const exchange: PageExchange = {

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { inputNames, readInputs } from '../domain/answers/answer-texts.ts';
+import { inputNames, namedInputs, readInputs } from '../domain/answers/answer-texts.ts';
 import type { Field } from '../domain/definition/definition.ts';
 import type { Violation } from '../domain/errors/violations.ts';
 import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
-import { type FormInputs, lastOf } from '../http/multipart.ts';
+import { lastOf } from '../http/multipart.ts';
 import type { Page, RefusedPost } from '../http/reply.ts';
 import { renderActivated, renderActivation } from './activation.ts';
 import { renderCompletion } from './form/completion-page.ts';
@@ -61,15 +61,13 @@ function isActivation({ url = '' }: IncomingMessage): boolean {
 function renderProblems(details: readonly Violation[], request: IncomingMessage): Page {
   const language = languageOf(request);
   const { words } = language;
+  const named = details.map(({ path, message }) => ({
+    name: path.replace(/^answers\.?/, '') || '–',
+    message,
+  }));
   const body = html`<h1>${words.problemsTitle}</h1>
 <p>${words.problemsText}</p>
-<dl>${details.map(
-    ({
-      path,
-      message,
-    }) => html`<div><dt>${path.replace(/^answers\.?/, '') || '–'}</dt><dd>${message}</dd></div>
-`,
-  )}</dl>`;
+<dl>${named.map(({ name, message }) => html`<div><dt>${name}</dt><dd>${message}</dd></div>\n`)}</dl>`;
   return renderPage({ language, root: rootOf(request), title: words.problemsTitle, body });
 }
 
@@ -79,10 +77,12 @@ function renderProblems(details: readonly Violation[], request: IncomingMessage)
  * again.
  */
 function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
-  const { request, inputs, details, site } = post;
+  const { request, details, site } = post;
   const fields = fieldsOf(session).map((field) => ({ ...field, page: 1 }));
-  const sent = [...inputs].map(([name, values]) => ({ name, values }));
-  const language = lastOf(inputs, '_lang');
+  const sent = [...post.inputs].map(([name, values]) => ({ name, values }));
+  const { byName, unknown } = namedInputs(fields, sent);
+  const inputs = new Map([...byName, ...unknown.map((name) => [name, post.inputs.get(name) ?? []] as const)]);
+  const language = lastOf(post.inputs, '_lang');
   const answers = { ...session.answers, ...readInputs({ fields }, sent, { language }) };
   const view = viewOf(request, session, fields, { answers, step: 1 });
   const texts = new Map(view.texts);
@@ -106,7 +106,7 @@ function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
 }
 
 /** The inputs that the page has none of: of fields that people do not see, and the site's own controls. */
-function unseenInputs(fields: readonly Field[], inputs: FormInputs): [name: string, value: string][] {
+function unseenInputs(fields: readonly Field[], inputs: Inputs): [name: string, value: string][] {
   const shown = new Set(fields.flatMap(inputNames));
   return [...inputs].flatMap(([name, values]) => {
     const isUnseen = name.startsWith('_') ? carried.has(name) : !shown.has(name);
@@ -116,6 +116,8 @@ function unseenInputs(fields: readonly Field[], inputs: FormInputs): [name: stri
 
 const carried: ReadonlySet<string> = new Set(['_next', '_source']);
 
-function hasFile(field: Field, inputs: FormInputs): boolean {
+function hasFile(field: Field, inputs: Inputs): boolean {
   return uploadLimits(field) !== undefined && (inputs.get(field.id) ?? []).some((value) => value !== '');
 }
+
+type Inputs = ReadonlyMap<string, readonly string[]>;

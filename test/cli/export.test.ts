@@ -84,7 +84,7 @@ describe('admin export', () => {
 
 /** Secrets, and what the service counts, schedules and compares by. */
 const omitted: Record<ExportName, string> = {
-  forms: `project_id draft_secret activation_hash activation_expires_at created_from deleted_at owner_epoch
+  forms: `project_id draft_secret activation_hash activation_expires_at created_from deleted_at owner_epoch ignored_names
     question_due_at`,
   versions: '',
   submissions: 'project_id idempotency_key respondent_key request_fingerprint',

@@ -257,6 +257,99 @@ describe('a static site’s own form', () => {
   });
 });
 
+describe('the names of a site’s own form', () => {
+  const json = { ...html, accept: 'application/json' };
+
+  it('are taken as sites write them, of files too', async () => {
+    const body = new FormData();
+    body.set('Email', 'a@example.com');
+    body.append('pets[]', 'cat');
+    body.append('pets[]', 'dog');
+    body.set('cv[]', new File(['my life'], 'cv.txt', { type: 'text/plain' }));
+
+    const reply = await post(body, json);
+
+    const { submission } = (await service.get(`/v1/submissions/${reply.json.submission_id}`)).json;
+    expect(submission.answers).toMatchObject({
+      email: 'a@example.com',
+      pets: ['cat', 'dog'],
+      cv: { filename: 'cv.txt' },
+    });
+    expect(reply.json.ignored).toBeUndefined();
+  });
+
+  it('that no field has are told to who reads JSON, without the site’s controls', async () => {
+    const reply = await post(
+      new URLSearchParams({
+        email: 'a@example.com',
+        submit: 'Send',
+        _token: 'x',
+        [`long${'x'.repeat(99)}`]: '1',
+      }),
+      json,
+    );
+
+    expect(reply.json).toEqual({
+      ok: true,
+      submission_id: expect.any(String),
+      ignored: ['submit', `long${'x'.repeat(60)}`],
+    });
+  });
+
+  it('refuse the post if none is a field’s, as JSON and as a page, and store nothing', async () => {
+    const own = await service.givenPublishedForm({
+      fields: [
+        { id: 'message', type: 'text' },
+        { id: 'ok', type: 'checkbox' },
+      ],
+    });
+    const body = () => new URLSearchParams({ 'your-message': '<b>secret</b>', '<i>': '1', _error: '/again' });
+
+    const refused = await post(body(), json, own.id);
+    const page = await post(body(), html, own.id);
+    const spam = await post(new URLSearchParams({ other: '1', _gotcha: 'x' }), json, own.id);
+
+    expect(refused.status).toBe(422);
+    expect(refused.json.error.details).toEqual([
+      {
+        path: 'answers',
+        code: 'unrecognized_keys',
+        message: 'The post has none of the form’s fields `message`, `ok`, but `your-message`, `<i>`',
+      },
+    ]);
+    expect([page.status, page.headers.get('location')]).toEqual([422, null]);
+    expect(page.text).toContain('`&lt;i&gt;`');
+    expect(page.text).not.toContain('<i>`');
+    expect(spam.status).toBe(201);
+    const list = await service.get(`/v1/forms/${own.id}/submissions`);
+    expect(list.json.submissions).toEqual([]);
+  });
+
+  it('may all be missing where a form has boxes alone, and where it is closed that is what is said', async () => {
+    const boxes = await service.givenPublishedForm({ fields: [{ id: 'ok', type: 'checkbox' }] });
+    const closed = await service.givenPublishedForm({ settings: { closesAt: '2020-01-01T00:00:00Z' } });
+    const body = () => new URLSearchParams({ send: 'yes' });
+
+    expect((await post(body(), json, boxes.id)).json.ignored).toEqual(['send']);
+    expect((await post(body(), json, closed.id)).status).toBe(410);
+  });
+
+  it('are those of the fields where the form is shown again, with what was chosen', async () => {
+    const body = new URLSearchParams([
+      ['Email', 'nobody'],
+      ['pets[]', 'cat'],
+      ['other', '1'],
+    ]);
+
+    const { text } = await post(body);
+
+    expect(text).toMatch(/name="email"[^>]*value="nobody"/);
+    expect(text).toMatch(/name="pets" value="cat" checked|value="cat"[^>]* checked/);
+    expect(text).toContain('<input type="hidden" name="other" value="1">');
+    expect(text).not.toMatch(/name="Email"|name="pets\[\]"/);
+  });
+});
+
 describe('POST /api/forms/:id/uploads', () => {
   const upload = (query: string, body: BodyOfForm, headers = {}) =>
     service.post(`/api/forms/${form.id}/uploads${query}`, body, { key: null, headers });

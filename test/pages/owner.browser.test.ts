@@ -320,6 +320,29 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await browser.expectNoProblems();
   });
 
+  it('tell which inputs of the owner’s site no field has', async () => {
+    const { address, id } = await givenForm({ answers: 0 });
+    const post = (inputs: Record<string, string>) =>
+      service.post(`/api/forms/${id}/submissions`, new URLSearchParams(inputs), { key: null });
+    await post({ name: 'Ada', submit: 'Send', '<img src=x>': 'secret value' });
+    const page = await openAs(address);
+
+    await until(async () => {
+      await page.goto(`${service.url}/owner/forms/${id}`);
+      return page.getByText('Answers without a field').first().isVisible();
+    });
+
+    const rows = await page.locator('table').last().locator('tbody tr').allInnerTexts();
+    expect(rows.map((row) => row.split('\t').slice(0, 2))).toEqual([
+      ['submit', '1'],
+      ['<img src=x>', '1'],
+    ]);
+    expect(await page.content()).not.toContain('secret value');
+    await shot(page, 'ignored');
+    expect(await auditInBothLooks(page)).toEqual([]);
+    await browser.expectNoProblems();
+  });
+
   it('lead to newer and older pages of answers, and show pictures and the times of the reader in place', async () => {
     const { address, id } = await givenForm({ answers: 0 });
     const png = await readFile(new URL('../../docs/screenshots/form-desktop.png', import.meta.url));

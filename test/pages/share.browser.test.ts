@@ -152,6 +152,7 @@ describe.skipIf(noBrowser)('the page after an activation', () => {
       fields: [
         { id: 'email', type: 'email', required: true },
         { id: 'signature', type: 'signature' },
+        { id: 'amount', type: 'number', min: 0.5 },
       ],
       settings: { embedOrigins: [site.origin] },
     });
@@ -161,6 +162,7 @@ describe.skipIf(noBrowser)('the page after an activation', () => {
     const page = await browser.open(site.origin);
     await page.fill('[name=email]', 'html@example.com');
     await page.getByLabel('Signature').fill('Ada');
+    await page.getByLabel('Amount').fill('1.25');
     await page.click('button');
     await page.waitForSelector('h1.done');
     body = `<script type="module">${share.fetch}</script>`;
@@ -181,7 +183,11 @@ describe.skipIf(noBrowser)('the page after an activation', () => {
       'website',
       'website',
     ]);
-    expect(submissions.at(-1).answers).toEqual({ email: 'html@example.com', signature: { text: 'Ada' } });
+    expect(submissions.at(-1).answers).toEqual({
+      email: 'html@example.com',
+      signature: { text: 'Ada' },
+      amount: 1.25,
+    });
   });
 
   async function activate(options: Parameters<TestBrowser['open']>[1]) {

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answersOf, givenSession, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { textsByCharset } from '../support/charsets.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -76,7 +77,7 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
 
   it('posts its own form and gets thanks, or goes on to its own page', async () => {
     const form = await service.givenPublishedForm();
-    await using site = await startSite((origin) => staticSite(service.url, form.id, `${origin}/thanks.html`));
+    await using site = await startSite(() => staticSite(service.url, form.id));
     const page = await browser.open(site.origin);
 
     await page.fill('form [name=email]', 'ada@example.com');
@@ -90,12 +91,31 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
     ]);
   });
 
-  it('posts its own form, and says on its own page what was refused', async () => {
+  it.each([
+    ['with script', true],
+    ['without script', false],
+  ])('says on its own page that answers were refused, %s', async (_name, javaScriptEnabled) => {
     const form = await service.givenPublishedForm();
-    await using site = await startSite((origin) => {
-      const own = staticSite(service.url, form.id, `${origin}/thanks.html`).replace(' required', '');
-      const back = `<input name="_error" type="hidden" value="${origin}/again.html?lang=en">`;
-      return own.replace('</form>', `${back}</form>${documentedSite('getAll(', service.url, form.id)}`);
+    await using site = await startSite(() => staticSite(service.url, form.id).replace(' required', ''));
+    const page = await browser.open('/health', { javaScriptEnabled });
+    await page.goto(`${site.origin}/contact.html`);
+    const before = await page.isVisible('#wrong');
+
+    await page.fill('form [name=message]', 'Hello');
+    await page.click('form button');
+    await page.waitForSelector('#wrong', { state: 'visible' });
+
+    expect(before).toBe(false);
+    expect(page.url()).toBe(`${site.origin}/contact.html?error=email%3Ainvalid_type#wrong`);
+    expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toEqual([]);
+  });
+
+  it('says on its own page what was refused, by a script', async () => {
+    const form = await service.givenPublishedForm();
+    await using site = await startSite(() => {
+      const own = staticSite(service.url, form.id).replace(' required', '');
+      const back = own.replace('/contact.html#wrong', '/again.html?lang=en');
+      return `${back}${documentedSite('getAll(', service.url, form.id)}`;
     });
     const page = await browser.open(site.origin);
 
@@ -105,6 +125,44 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
 
     expect(page.url()).toBe(`${site.origin}/again.html?lang=en&error=email%3Ainvalid_type`);
     expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toEqual([]);
+  });
+
+  it.each(textsByCharset)('posts what people type on a page in %s', async (charset, text) => {
+    const form = await service.givenPublishedForm({
+      fields: [
+        { id: 'message', type: 'text' },
+        { id: 'cv', type: 'file' },
+      ],
+    });
+    const filename = `${text.replaceAll(/[^\p{L}\p{M}]/gu, '')}.txt`;
+    const post = (more: string) =>
+      `<form method="post" ${more} action="${service.url}/api/forms/${form.id}/submissions"><input name="_charset_" type="hidden">`;
+    await using site = await startSite(
+      () => `<!doctype html><html lang="en"><title>Site</title>
+        ${post('')}<input id="plain" name="message"><button id="send-plain">Send</button></form>
+        ${post('enctype="multipart/form-data"')}<input id="parts" name="message"><input type="file" name="cv"><button id="send-parts">Send</button></form>`,
+      charset,
+    );
+    const page = await browser.open(site.origin);
+
+    await page.fill('#plain', text);
+    await page.click('#send-plain');
+    await page.waitForSelector('h1.done');
+    await page.goto(site.origin);
+    await page.fill('#parts', text);
+    await page.setInputFiles('[name=cv]', {
+      name: filename,
+      mimeType: 'text/plain',
+      buffer: Buffer.from('my life'),
+    });
+    await page.click('#send-parts');
+    await page.waitForSelector('h1.done');
+
+    const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
+    expect(submissions.map(({ answers }: { answers: object }) => answers)).toMatchObject([
+      { message: text, cv: { filename: filename.normalize('NFC') } },
+      { message: text },
+    ]);
   });
 
   it('leads on to a page of http on loopback by the form’s own page, with script and without', async () => {
@@ -137,6 +195,45 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
     expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toHaveLength(1);
   });
 
+  it('posts numbers, boxes, lists and files by fetch', async () => {
+    const form = await service.givenPublishedForm({
+      fields: [
+        { id: 'email', type: 'email' },
+        { id: 'age', type: 'number' },
+        { id: 'terms', type: 'checkbox' },
+        {
+          id: 'pets',
+          type: 'multi_select',
+          options: ['cat', 'dog'].map((value) => ({ label: value, value })),
+        },
+        { id: 'cv', type: 'file' },
+      ],
+    });
+    const more = `<input name="age" type="number" step="any"><input name="terms" type="checkbox">
+      <input name="pets" type="checkbox" value="cat"><input name="pets" type="checkbox" value="dog">
+      <input name="cv" type="file"><button>`;
+    await using site = await startSite(() => fetchingSite(service.url, form.id).replace('<button>', more));
+    const page = await browser.open(site.origin);
+
+    await page.fill('[name=age]', '4.5');
+    for (const box of await page.locator('[type=checkbox]').all()) await box.check();
+    await page.setInputFiles('[name=cv]', {
+      name: 'cv.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('my life'),
+    });
+    await page.click('button');
+    await page.locator('output', { hasText: 'Thank you' }).waitFor();
+
+    const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
+    expect(submissions[0].answers).toMatchObject({
+      age: 4.5,
+      terms: true,
+      pets: ['cat', 'dog'],
+      cv: { filename: 'cv.txt' },
+    });
+  });
+
   it('is turned away where the form names other origins', async () => {
     const form = await service.givenPublishedForm({ settings: { allowedOrigins: ['https://shop.example'] } });
     await using site = await startSite(() => fetchingSite(service.url, form.id));
@@ -153,8 +250,8 @@ describe.skipIf(noBrowser)('somebody else’s site', () => {
 });
 
 /** The page of docs/own-html.md for static sites. */
-function staticSite(url: string, formId: string, next: string): string {
-  return documentedSite('action=', url, formId).replace('https://example.com/thanks.html', next);
+function staticSite(url: string, formId: string): string {
+  return documentedSite('action=', url, formId);
 }
 
 /** The page of docs/own-html.md that posts by fetch. */

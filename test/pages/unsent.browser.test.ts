@@ -41,6 +41,42 @@ describe.skipIf(noBrowser)('a page that can’t be sent', () => {
     await browser.expectNoProblems();
   });
 
+  it('sends texts of three bytes a character as long as its fields take', async () => {
+    const texts = ['one', 'two', 'three'].map((id) => ({ id, type: 'textarea' }));
+    const { formId, path } = await givenPage('a saving form’s own', texts);
+    const page = await browser.open(path);
+
+    for (const { id } of texts) await page.fill(`[name=${id}]`, '日'.repeat(10_000));
+    await page.locator('#status', { hasText: /^Saved$/ }).waitFor();
+    await send(page);
+    await page.locator('h1.done').waitFor();
+
+    const [stored] = await answersTo(formId);
+    expect(Object.values(stored as object)).toEqual(texts.map(() => '日'.repeat(10_000)));
+  });
+
+  it('says before it is sent that its answers are too long together, and can be sent once they are shorter', async () => {
+    const texts = ['one', 'two'].map((id) => ({ id, type: 'textarea', maxLength: 100_000 }));
+    const { formId, path } = await givenPage('a form’s own', texts);
+    const page = await browser.open(path);
+    const posts: string[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST') posts.push(request.url());
+    });
+
+    for (const { id } of texts) await page.fill(`[name=${id}]`, '日'.repeat(45_000));
+    await send(page);
+    await page.locator('#status.bad', { hasText: 'Your answers are too long together.' }).waitFor();
+    const problems = await browser.audit(page);
+    const before = [...posts];
+    await page.fill('[name=two]', 'short');
+    await send(page);
+    await page.locator('h1.done').waitFor();
+
+    expect([problems, before]).toEqual([[], []]);
+    expect(await answersTo(formId)).toEqual([{ one: '日'.repeat(45_000), two: 'short' }]);
+  });
+
   it.each(['a session’s', 'a form’s own', 'a saving form’s own'])(
     'keeps the answers, also over a reload, and forgets them once they are sent, on %s page',
     async (kind) => {

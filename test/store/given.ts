@@ -37,6 +37,7 @@ function aForm(given: Partial<Form> = {}): Form {
     key: null,
     managedBy: null,
     readUpTo: null,
+    ignoredNames: null,
     createdAt: now,
     updatedAt: now,
     ...given,

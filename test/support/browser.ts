@@ -151,9 +151,9 @@ let launched: Promise<Browser> | undefined;
 const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Serves one page at an origin of its own, as somebody else's site. */
-export async function startSite(html: (origin: string) => string): Promise<Site> {
+export async function startSite(html: (origin: string) => string | Buffer, charset = 'utf-8'): Promise<Site> {
   const server = createServer((_request, response) => {
-    response.setHeader('content-type', 'text/html; charset=utf-8');
+    response.setHeader('content-type', `text/html; charset=${charset}`);
     response.end(html(origin));
   });
   server.listen(0, '127.0.0.1');

@@ -97,6 +97,7 @@ export async function givenForm(
     key: null,
     managedBy: null,
     readUpTo: null,
+    ignoredNames: null,
     createdAt: at,
     updatedAt: at,
     ...rest,

@@ -170,6 +170,14 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
    * @generated from field: string kept_in = 21;
    */
   keptIn: string;
+
+  /**
+   * The names of inputs that posts of sites' own HTML forms had, and that no field has: at most 50, of at most 50 inputs
+   * of a post, and all others together. What came in these inputs is not stored. Not set in lists.
+   *
+   * @generated from field: repeated headlessforms.v1.IgnoredName ignored_names = 22;
+   */
+  ignoredNames: IgnoredName[];
 };
 
 /**
@@ -177,6 +185,40 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
  * Use `create(OwnedFormSchema)` to create a new message.
  */
 export declare const OwnedFormSchema: GenMessage<OwnedForm>;
+
+/**
+ * A name of an input that no field has.
+ *
+ * @generated from message headlessforms.v1.IgnoredName
+ */
+export declare type IgnoredName = Message<"headlessforms.v1.IgnoredName"> & {
+  /**
+   * The name, cut to 64 characters. Empty for all others together.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * How often it came.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+
+  /**
+   * When it came last.
+   *
+   * @generated from field: google.protobuf.Timestamp last_time = 3;
+   */
+  lastTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.IgnoredName.
+ * Use `create(IgnoredNameSchema)` to create a new message.
+ */
+export declare const IgnoredNameSchema: GenMessage<IgnoredName>;
 
 /**
  * How many submissions a form takes.

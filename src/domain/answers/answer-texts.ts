@@ -1,21 +1,25 @@
 import { asciiAddress } from '../addresses/ascii-address.ts';
 import type { FormDefinition } from '../definition/definition.ts';
+import type { Violation } from '../errors/violations.ts';
+import { quoted } from '../errors/zod-messages.ts';
 import { hasWords } from '../fields/boolean.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
-import type { Typed } from '../fields/field-type.ts';
+import type { Control, Typed } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { numberText, readNumber } from '../fields/number-text.ts';
 import { foldPhone } from '../fields/phone-number.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
+import { foreignNames } from '../limits/limits.ts';
+import { memoize } from '../memoize.ts';
 import { normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
 /**
  * Reads the texts of an HTML form as answers, each by its field's type.
  *
- * Names that are no field's are dropped. A text that can't be read stays text, so that
+ * Names that are no field's, in no spelling of `namedInputs`, are dropped. A text that can't be read stays text, so that
  * `checkAnswers` names it. Of an input that came several times the last counts, as with the usual
  * pair of a hidden and a ticked input; a `multi_select` and a `file` that takes several count them
  * all. Line breaks become LF, and a datetime without offset, which is what browsers have, reads
@@ -27,7 +31,7 @@ export function readInputs(
   inputs: readonly FormInput[],
   { humanOnly = false, ...typed }: { humanOnly?: boolean } & Typed = {},
 ): { [fieldId: string]: Json } {
-  const byName = new Map(inputs.map(({ name, values }) => [name, values]));
+  const { byName } = namedInputs(definition.fields, inputs);
   const answers: { [fieldId: string]: Json } = {};
   for (const field of definition.fields) {
     if (!takesAnswer(field) || (humanOnly && !isShown(field))) continue;
@@ -38,6 +42,64 @@ export function readInputs(
   }
   return answers;
 }
+
+/**
+ * The values of inputs by the names that fields have, whose inputs may be spelled as static sites do: `topics[]` and
+ * `topics[0]` for `topics`, `home[city]` for `home.city`, and in upper or lower case where only one field can be meant
+ * that does not come by its own name. `unknown` are the names that no field has.
+ */
+export function namedInputs(fields: readonly Field[], inputs: readonly FormInput[]): NamedInputs {
+  const { exact, folded } = namesOf(fields);
+  const exactOf = ({ name }: FormInput) => spellingsOf(name).find((spelling) => exact.has(spelling));
+  const came = new Set(inputs.map(exactOf));
+  const meantBy = (input: FormInput) => {
+    const alike = spellingsOf(input.name).map((spelling) => folded.get(spelling.toLowerCase()));
+    return exactOf(input) ?? alike.find((name) => name !== undefined && !came.has(name));
+  };
+  const { '': unknown = [], ...named } = Object.groupBy(inputs, (input) => meantBy(input) ?? '');
+  const byName = Object.entries(named).map(([name, same = []]): [string, string[]] => [
+    name,
+    same.flatMap(({ values }) => values),
+  ]);
+  return { byName: new Map(byName), unknown: unknown.map(({ name }) => name) };
+}
+
+/** The names of all inputs, and by their lower case those that no other is like. */
+const namesOf = memoize((fields: readonly Field[]) => {
+  const exact = new Set(fields.filter(takesAnswer).flatMap(inputNames));
+  const folded = new Map<string, string | undefined>();
+  for (const name of exact) {
+    const key = name.toLowerCase();
+    folded.set(key, folded.has(key) ? undefined : name);
+  }
+  return { exact, folded };
+});
+
+/** What a name may stand for; the value of a row may be a number, too. */
+function spellingsOf(name: string): string[] {
+  if (!name.endsWith(']')) return [name];
+  const dotted = (text: string) => text.replace(/\[\]$/, '').replace(/\[([^[\]]+)\]$/, '.$1');
+  return [name, dotted(name), dotted(name.replace(/\[\d+\]$/, ''))];
+}
+
+type NamedInputs = { byName: ReadonlyMap<string, readonly string[]>; unknown: string[] };
+
+/**
+ * What is wrong with a post of a site's own form with no name of a field, if the form asks what browsers always send;
+ * without such a field the post may be one of boxes without a tick. `names` are those that came.
+ */
+export function foreignPost({ fields }: FormDefinition, names: readonly string[]): Violation[] {
+  const own = fields.filter((field) => takesAnswer(field) && (field.answeredBy ?? 'anyone') === 'anyone');
+  const isAsked = ({ type, hidden }: Field) => !hidden && alwaysSent.includes(fieldRules[type].control);
+  if (!own.some(isAsked)) return [];
+  const shown = names.slice(0, foreignNames.shown).map((name) => quoted(name, foreignNames.length));
+  const came = [...shown, ...(names.length > shown.length ? ['…'] : [])].join(', ');
+  const message = `The post has none of the form’s fields ${own.map(({ id }) => quoted(id)).join(', ')}${came && `, but ${came}`}`;
+  return [{ path: 'answers', code: 'unrecognized_keys', message }];
+}
+
+/** The controls for which browsers send something whatever people do; for boxes without a tick they send nothing. */
+const alwaysSent: readonly Control[] = ['line', 'textarea', 'select', 'address'];
 
 /** The names of a field's inputs in an HTML form: its id, and that with a dot and the name of a part. */
 export function inputNames(field: Field): string[] {

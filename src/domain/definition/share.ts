@@ -2,9 +2,11 @@ import encodeQR from 'qr';
 import type { Answers } from '../answers/answers.ts';
 import { lackingFromAgent } from '../conditions/shown-fields.ts';
 import type { Field } from '../fields/field.ts';
-import type { Control } from '../fields/field-type.ts';
+import type { Control, LineInput } from '../fields/field-type.ts';
 import { fieldRules, longestAnswer } from '../fields/index.ts';
+import { isMultiple } from '../fields/number.ts';
 import { takesWay } from '../fields/signature.ts';
+import { htmlPattern } from '../fields/text.ts';
 import { memoize } from '../memoize.ts';
 import { attributes, Html, html } from '../text/html.ts';
 import type { FormDefinition } from './definition.ts';
@@ -33,18 +35,13 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
 
 /** What the author of a form may expect of own pages, and what does not hold for them. */
 function warningsOf({ settings: { spam, redirectUrl } }: FormDefinition): string[] {
-  return [
-    ...(spam.minSeconds === undefined
-      ? []
-      : [
-          'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.',
-        ]),
-    ...(redirectUrl === undefined
-      ? []
-      : [
-          'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.',
-        ]),
+  const warnings = [
+    spam.minSeconds !== undefined &&
+      'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.',
+    redirectUrl !== undefined &&
+      'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.',
   ];
+  return warnings.filter((warning) => warning !== false);
 }
 
 /** The address of a form's own page; undefined if it has none. */
@@ -119,9 +116,8 @@ function htmlSnippet({ fields }: FormDefinition, action: string): string {
   const askable = fields.filter(({ answeredBy }) => (answeredBy ?? 'anyone') === 'anyone');
   const asked = new Map(askable.map((field) => [field, inputFor(field)]));
   if (fields.some((field) => field.required && asked.get(field) === undefined)) return '';
-  const takesFiles = askable.some(({ type }) => type === 'file');
-  const enctype = takesFiles ? 'multipart/form-data' : undefined;
-  return html`<form${attributes({ action, method: 'post', enctype })}>
+  const enctype = askable.some(({ type }) => type === 'file') && 'multipart/form-data';
+  return html`<form${attributes({ action, method: 'post', enctype, 'accept-charset': 'utf-8' })}>
 ${[...asked.values()].map((input) => input && html`  ${indented(input)}\n`)}  <!-- Where to go next, on your site or one in allowedOrigins; and where answers come from. -->
   <input name="_next" type="hidden" value="">
   <input name="_source" type="hidden" value="website">
@@ -140,14 +136,14 @@ function inputFor(field: Field): Html | undefined {
 const inputs: Record<Control, (field: Field, required: boolean) => Html | undefined> = {
   line: (field, required) => {
     const type = fieldRules[field.type].input ?? 'text';
-    return input(field, { type, required, maxlength: longestAnswer(field) });
+    return input(field, { type, required, maxlength: longestAnswer(field), ...checks[type]?.(field) });
   },
   rating: points,
   scale: points,
   textarea: (field, required) =>
     labelled(
       field,
-      html`<textarea${attributes({ name: field.id, required, maxlength: longestAnswer(field) })}></textarea>`,
+      html`<textarea${attributes({ name: field.id, required, minlength: field.minLength, maxlength: longestAnswer(field) })}></textarea>`,
     ),
   files: (field, required) => {
     const multiple = (field.maxFiles ?? 1) > 1;
@@ -177,6 +173,29 @@ const inputs: Record<Control, (field: Field, required: boolean) => Html | undefi
   matrix: () => undefined,
   address: () => undefined,
 };
+
+/** What browsers check as the service does, which sees telephone numbers and addresses folded. */
+const checks: Partial<Record<LineInput, (field: Field) => Parameters<typeof attributes>[0]>> = {
+  text: ({ minLength: minlength, pattern: own, patternMessage }) => {
+    const pattern = htmlPattern(own);
+    return { minlength, pattern, title: pattern && patternMessage };
+  },
+  // Browsers count steps from the least number, and take whole numbers alone without a step.
+  number: ({ min, max, step }) => ({
+    min,
+    max,
+    step: step !== undefined && isMultiple(Number(min ?? 0), step) ? step : 'any',
+  }),
+  date: ({ min, max }) => ({ min, max }),
+  // Minutes are counted from the earliest time, which may have seconds.
+  time: ({ min, max }) => ({ min, max, step: /:\d\d:(?!00)/.test(String(min)) ? 'any' : undefined }),
+  'datetime-local': ({ min, max }) => ({ min: minuteOf(min?.toString()), max: minuteOf(max?.toString()) }),
+};
+
+/** An instant as the service reads such an input, in UTC; undefined if it is between two minutes. */
+function minuteOf(instant = ''): string | undefined {
+  return /^(.+):00\.000Z$/.exec(new Date(instant).toJSON() ?? '')?.[1];
+}
 
 function points(field: Field, required: boolean): Html {
   return input(field, { type: 'number', min: field.min ?? 1, max: field.max, required });

@@ -63,8 +63,8 @@ function didYouMean(name: string, known: Iterable<string>): string {
 }
 
 /** Puts a name in backticks. It may come from a caller, so it is cut and made one line of well-formed text. */
-function quoted(name: string): string {
-  return `\`${JSON.stringify(name.slice(0, MAX_SHOWN).toWellFormed()).slice(1, -1)}\``;
+export function quoted(name: string, most = MAX_SHOWN): string {
+  return `\`${JSON.stringify(name.slice(0, most).toWellFormed()).slice(1, -1)}\``;
 }
 
 function expectedKinds(alternatives: readonly (readonly z.core.$ZodIssue[])[]): string {

@@ -86,7 +86,7 @@ function isInt32({ min, max, step }: NumberField): boolean {
 }
 
 /** Binary fractions don't divide evenly (0.3 / 0.1 is below 3), so what is nearly whole is whole. */
-function isMultiple(answer: number, step: number): boolean {
+export function isMultiple(answer: number, step: number): boolean {
   if (Number.isInteger(step)) return answer % step === 0;
   const times = answer / step;
   return Math.abs(times - Math.round(times)) <= TOLERANCE * Math.max(1, Math.abs(times));

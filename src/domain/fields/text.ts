@@ -197,11 +197,18 @@ function textSchema(field: TextField, needed: boolean, shapes: string[], longest
   };
 }
 
+/** A pattern as HTML has it; undefined where browsers would refuse other texts. */
+export function htmlPattern(pattern = ''): string | undefined {
+  // Their spaces are more, and `[[`, `--` and `&&` are sets.
+  const differs = /^$|\\[sS]|\[[^\]]*\[|--|&&/.test(pattern);
+  return differs || portablePattern(pattern, 'v') === undefined ? undefined : pattern;
+}
+
 /** A pattern over the whole text in the dialect of JSON Schema; undefined where RE2 means something else. */
-function portablePattern(pattern: string): string | undefined {
+function portablePattern(pattern: string, flags = 'u'): string | undefined {
   if (/\[\[:|\(\?[^:]/.test(pattern)) return undefined;
   try {
-    new RegExp(pattern, 'u');
+    new RegExp(pattern, flags);
     return `^(?:${pattern})$`;
   } catch {
     return undefined;

@@ -93,19 +93,22 @@ export const trailerLimits = { violationBytes: 4_200, encodedMessage: 1_200 } as
 export const MAX_WIRE_FIELDS = 128 * 1024;
 
 /**
- * Parts of an HTML form's post. A form has at most 100 fields, and an input comes for each choice that is ticked and
- * each file that was uploaded before; all of them together hold no more text than a JSON body. File inputs count even
- * when they are empty.
+ * Inputs of an HTML form's post, and files among them. A form has at most 100 fields, and an input comes for each choice
+ * that is ticked and each file that was uploaded before; all of them together hold no more text than a JSON body. File
+ * inputs count even when they are empty.
  */
 export const formPostLimits = {
-  fieldNameSize: 300,
-  fieldSize: MAX_MESSAGE_BYTES,
-  fields: 10_000,
+  inputs: 10_100,
   files: 100,
-  parts: 10_100,
-  headerPairs: 20,
-  headerSize: 8192,
+  /** Of each input. */
+  header: { maxHeaderPairs: 20, maxHeaderSize: 8192 },
 } as const;
+
+/**
+ * Names of inputs that no field has: characters of one, how many a reply shows, and how many an owner is told of by
+ * name for each form.
+ */
+export const foreignNames = { length: 64, shown: 20, kept: 50 } as const;
 
 /** How long a call may ask to go on, in milliseconds; one that asks for longer gets what there is by then. */
 export const longestCallMs = {

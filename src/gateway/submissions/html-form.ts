@@ -10,6 +10,7 @@ import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { violationToMessage } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
+import { CHARSET_INPUT } from '../../http/charset.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
@@ -28,7 +29,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
   const { inputs, problems } = await readPost(context, formId);
   const site = postingSite(request, inputs, options.baseUrl);
   try {
-    const { submissionId, ending } = await context.call(HostedService.method.submitPostedForm, {
+    const { submissionId, ending, ignored } = await context.call(HostedService.method.submitPostedForm, {
       formId,
       inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
       source: inputs.get('_source')?.[0] ?? '',
@@ -40,7 +41,10 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
       language: lastOf(inputs, '_lang'),
       idempotencyKey,
     });
-    if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
+    if (prefersJson(request)) {
+      const dropped = ignored.length > 0 && { ignored };
+      return sendJson(response, 201, { ok: true, submission_id: submissionId, ...dropped });
+    }
     if (ending?.redirectUrl) return response.redirect(303, ending.redirectUrl);
     sendPage(response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
   } catch (error) {
@@ -70,7 +74,7 @@ async function readPost(context: RouteContext, formId: string) {
       const refused = restErrorOf(error);
       if (refused.reason !== 'invalid') throw error;
       // The further inputs are read all the same, so that they can be shown again.
-      const path = `answers.${name}`;
+      const path = `answers.${name.replace(/\[\d*\]$/, '')}`;
       problems.push(...refused.details.map((detail) => ({ ...detail, path })));
       return undefined;
     }
@@ -98,7 +102,15 @@ function inputsOf(inputs: FormInputs) {
 const SITE = '_site';
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set(['_next', '_error', '_gotcha', '_source', '_lang', SITE]);
+const controls: ReadonlySet<string> = new Set([
+  '_next',
+  '_error',
+  '_gotcha',
+  '_source',
+  '_lang',
+  CHARSET_INPUT,
+  SITE,
+]);
 
 /**
  * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they
@@ -109,24 +121,20 @@ function postingSite(request: IncomingMessage, inputs: FormInputs, baseUrl: stri
   const { origin = '', referer = '' } = request.headers;
   const site = webAddress(originOf(referer) === origin || origin === '' ? referer : origin);
   if (site === undefined) return { address: '', again: false };
-  if (!isOwn(site, request, baseUrl)) return { address: site.href, again: false };
+  const again = site.origin === originOf(baseUrl) || site.host === request.headers.host;
+  if (!again) return { address: site.href, again };
   const before = webAddress(lastOf(inputs, SITE));
-  return { address: before?.href ?? '', again: true };
-}
-
-function isOwn({ origin, host }: URL, { headers }: IncomingMessage, baseUrl: string): boolean {
-  return origin === originOf(baseUrl) || host === headers.host;
+  return { address: before?.href ?? '', again };
 }
 
 function originOf(address: string): string {
-  return URL.canParse(address) ? new URL(address).origin : '';
+  return URL.parse(address)?.origin ?? '';
 }
 
 /** An address of the web without credentials; undefined for any other text. */
 function webAddress(text: string): URL | undefined {
-  if (text.length > MAX_REFERRER_LENGTH || !URL.canParse(text)) return undefined;
-  const url = new URL(text);
-  return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined;
+  const url = text.length > MAX_REFERRER_LENGTH ? null : URL.parse(text);
+  return url && /^https?:$/.test(url.protocol) && url.username + url.password === '' ? url : undefined;
 }
 
 /** `again`: the post comes from the service's own page in place of the site's. */

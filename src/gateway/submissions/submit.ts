@@ -15,6 +15,7 @@ import { isObject, type JsonObject } from '../../domain/json/json.ts';
 import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
+import { dropUndecodableQuery } from '../../http/charset.ts';
 import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
@@ -56,6 +57,12 @@ const acceptedReply = z
       .string()
       .meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] })
       .describe('Empty with `check=true`.'),
+    ignored: z
+      .array(z.string())
+      .exactOptional()
+      .describe(
+        'Of an HTML form’s post: the names of inputs that no field has, at most 20 of 64 characters.',
+      ),
   })
   .meta({ id: 'Accepted' });
 
@@ -143,8 +150,9 @@ async function acceptJson(
 
 /** Whether a request asks only if the answers would be accepted. */
 function isCheck({ request }: RouteContext): boolean {
-  const { check } = request.query;
   // Parameters that are unknown are ignored, as ever on these routes.
+  dropUndecodableQuery(request);
+  const { check } = request.query;
   return check !== undefined && readQuery({ query: { check } }, submitting.query).check;
 }
 

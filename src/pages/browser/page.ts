@@ -163,6 +163,11 @@ function onSubmit(event: SubmitEvent): void {
     void work.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
     return;
   }
+  if (isTooLong(form)) {
+    event.preventDefault();
+    saver.say('failed', wordsOf(form)('too-long'));
+    return;
+  }
   setBusy(true);
   saver.stop();
   // The browser posts what stands in for a site's own form, since the reply may redirect to that site.
@@ -272,6 +277,14 @@ function wordsOf(form: HTMLFormElement): (name: string) => string {
 
 function pageOf(): number {
   return Number(main.querySelector<HTMLInputElement>('input[name=_page]')?.value ?? 1);
+}
+
+/** Whether the texts of the answers alone have more bytes than the form takes. */
+function isTooLong(form: HTMLFormElement): boolean {
+  const texts = [...new FormData(form)].flatMap(([name, value]) =>
+    name.startsWith('_') || typeof value !== 'string' ? [] : [value],
+  );
+  return new Blob(texts).size > Number(wordsOf(form)('max-bytes') || Infinity);
 }
 
 /** The inputs as the form would post them. */

@@ -76,14 +76,17 @@ function request(form: HTMLFormElement): RequestInit {
   const data = new FormData(form);
   data.set('_go', 'save');
   const texts = [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
+  const body = new URLSearchParams(texts);
   return {
     method: 'POST',
-    body: new URLSearchParams(texts),
+    body,
     headers: { accept: 'application/json' },
-    // The page may be closing.
-    keepalive: true,
+    // The page may be closing. Browsers send no larger body then, and refuse it at any time.
+    keepalive: body.toString().length <= MAX_KEPT_ALIVE,
   };
 }
+
+const MAX_KEPT_ALIVE = 60 * 1024;
 
 /** Long enough to finish a word, short enough to lose little. */
 const QUIET_MS = 700;

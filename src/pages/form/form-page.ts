@@ -197,15 +197,13 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 
 /** The answers of other steps, with what they stand for, which the script needs for conditions. */
 function carried({ fields, step, texts, files }: FormView): Html[] {
-  return fields.flatMap((field) => {
-    if (field.page === step) return [];
-    const inputs = inputNames(field).flatMap((name) =>
-      (texts.get(name) ?? []).map((value) => ({ name, value })),
-    );
-    return inputs.map(({ name, value }) => {
-      return html`<input${attributes({ type: 'hidden', name, value, 'data-carried': fieldRules[field.type].kind })}>
+  const others = fields.filter(({ page }) => page !== step);
+  return others.flatMap((field) => {
+    const kind = fieldRules[field.type].kind;
+    const inputOf = (name: string, value: string) =>
+      html`<input${attributes({ type: 'hidden', name, value, 'data-carried': kind })}>
 ${uploadLimits(field) !== undefined && knownOf(value, files)}`;
-    });
+    return inputNames(field).flatMap((name) => (texts.get(name) ?? []).map((value) => inputOf(name, value)));
   });
 }
 
@@ -237,7 +235,7 @@ function wayBack(address: string, words: Words): Html {
 }
 
 /** The settings and the words of the script. */
-function scriptData({ allowPartial }: HostedSession, { language: { words } }: FormView) {
+function scriptData({ allowPartial, maxBytes }: HostedSession, { language: { words } }: FormView) {
   return {
     'data-saves': allowPartial,
     'data-saving': words.saving,
@@ -245,6 +243,8 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
     'data-not-saved': words.notSaved,
     'data-offline': words.offline,
     'data-not-sent': words.notSent,
+    'data-max-bytes': maxBytes,
+    'data-too-long': words.allTooLong,
     'data-choose-again': words.chooseFileAgain,
     'data-zone': words.zone,
     'data-zone-utc': words.zoneUtc,

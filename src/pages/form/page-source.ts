@@ -160,22 +160,26 @@ export function fieldsOf({ fields }: Pick<HostedSession, 'fields'>): Field[] {
 }
 
 /** The inputs that the page's address fills in, by their names. */
-function prefillOf({ url }: Request): Input[] {
-  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
-  const names = [...new Set(query.keys())];
-  return names.map((name) => create(InputSchema, { name, values: query.getAll(name) }));
+function prefillOf({ query }: Request): Input[] {
+  return Object.entries(query).map(([name, values]) =>
+    create(InputSchema, { name, values: textsIn(values) }),
+  );
 }
 
-/** The query of the page's address with another language or step, and all else that it has. */
-export function queryWith({ query }: Pick<Request, 'query'>, changed: Record<string, string>): string {
-  const kept = Object.entries(query).flatMap(([name, values]) =>
-    [values]
-      .flat()
-      .flatMap((value): [string, string][] =>
-        typeof value === 'string' && !(name in changed) ? [[name, value]] : [],
-      ),
+/** The query of the page's address with another language or step, or none, and all else that it has. */
+export function queryWith(
+  { query }: Pick<Request, 'query'>,
+  changed: Record<string, string | undefined>,
+): string {
+  const pairs = Object.entries({ ...query, ...changed }).flatMap(([name, values]) =>
+    textsIn(values).map((value): [string, string] => [name, value]),
   );
-  return `?${new URLSearchParams([...kept, ...Object.entries(changed)]).toString()}`;
+  return `?${new URLSearchParams(pairs).toString()}`;
+}
+
+/** What a parameter says, which may come more than once. */
+function textsIn(values: Request['query'][string]): string[] {
+  return [values].flat().filter((value) => typeof value === 'string');
 }
 
 /**

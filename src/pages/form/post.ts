@@ -27,7 +27,7 @@ export async function postForm(exchange: PageExchange): Promise<void> {
   try {
     // A page that accepts no answers says so, whatever was posted to it.
     if (!isFormPost(request)) await readOpen(source);
-    inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before));
+    inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before()));
     if (await postCode(exchange, source, inputs)) return;
     await answer({ ...exchange, source, inputs, posted: readPosted(inputs, files) });
   } catch (error) {
@@ -67,10 +67,7 @@ async function answer(post: Post): Promise<void> {
   });
   if (goal.kind === 'decline') return showDeclined(post, reply);
   if (reply.ending !== undefined) return complete(post, reply.ending, reply);
-  if (goal.kind === 'restart') {
-    const { step: _, ...query } = request.query;
-    return response.redirect(303, queryWith({ query }, {}));
-  }
+  if (goal.kind === 'restart') return response.redirect(303, queryWith(request, { step: undefined }));
   if (goal.kind === 'save') {
     // The script asks only whether it worked.
     const begun = source.sessionId() === '' ? {} : { session_id: source.sessionId() };
@@ -91,7 +88,7 @@ async function answer(post: Post): Promise<void> {
 async function showDeclined({ request, response }: Post, { ending }: Reply): Promise<void> {
   if (prefersJson(request)) return sendJson(response, 200, { ok: true, outcome: 'declined' });
   response.set('referrer-policy', 'no-referrer');
-  response.redirect(303, ending?.redirectUrl || queryWith({ query: {} }, {}));
+  response.redirect(303, ending?.redirectUrl || '?');
 }
 
 /** Moves an option of a ranking, whose order the page knows. */

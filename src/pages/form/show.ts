@@ -7,7 +7,7 @@ import { inputTexts } from '../../domain/answers/answer-texts.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { qrSvg } from '../../domain/definition/share.ts';
-import { ownValue } from '../../domain/json/json.ts';
+import { isObject, ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { prefersJson, sendPage } from '../../http/reply.ts';
 import type { Language } from '../../text/words.ts';
@@ -89,19 +89,15 @@ export function textsOf(
 /** What is known of uploaded files among the answers. */
 function filesOf(answers: FormView['answers']): KnownFiles {
   const files = Object.values(answers)
-    .flatMap(listOf)
-    .filter((answer) => typeof answer === 'object' && answer !== null && 'filename' in answer);
-  const valueAt = (file: unknown, name: string): unknown => Reflect.get(Object(file), name);
+    .flat()
+    .filter(isObject)
+    .filter((answer) => 'filename' in answer);
   return new Map(
-    files.map((file) => [
-      String(valueAt(file, 'upload_id')),
-      { name: String(valueAt(file, 'filename')), size: Number(valueAt(file, 'size')) },
+    files.map(({ upload_id: id, filename, size }) => [
+      String(id),
+      { name: String(filename), size: Number(size) },
     ]),
   );
-}
-
-function listOf(answer: unknown): unknown[] {
-  return Array.isArray(answer) ? answer : [answer];
 }
 
 /** Links to the page in the languages that it can be read in; nothing if there is but one. */

@@ -149,7 +149,8 @@ ${searched !== undefined && html`<p class="note" role="status">${searchedText(sh
     html`<a class="button quiet" rel="prev" href="${here}${queryOfFilter(filter, previousPageToken)}">${owner.newer}</a>`
   }${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
 ${submissions.length > 0 && columnsForm(form, { action: `${here}/columns`, csrf, language, chosen })}
-${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
+${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}
+${isNewest && form.ignoredNames.length > 0 && ignoredOf(form, language)}`;
   return { title: form.name, body, script: true, status: problem === undefined ? 200 : 422 };
 }
 
@@ -231,6 +232,17 @@ ${all.map(
 )}</fieldset>
 <button class="quiet">${owner.columnsButton}</button></form></details>`
   );
+}
+
+/** Tells of what the owner's site sends in vain. */
+function ignoredOf({ ignoredNames }: OwnedForm, { owner, tag }: Language): Html {
+  const rows = ignoredNames.map(({ name, count, lastTime }) => {
+    const last = timestampDate(present(lastTime));
+    return html`<tr><th scope="row" dir="auto">${name || owner.ignoredOthers}</th><td>${inDigits(count, tag)}</td><td><time datetime="${last.toISOString()}">${momentInWords(last, tag)}</time></td></tr>\n`;
+  });
+  return html`<h2>${owner.ignored}</h2>
+<p>${owner.ignoredText}</p>
+${dataTable(owner.ignored, [owner.ignoredName, owner.number, owner.ignoredLast], rows)}`;
 }
 
 function exportForm(action: string, csrf: string, { owner }: Language): Html {

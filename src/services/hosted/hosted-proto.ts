@@ -15,7 +15,9 @@ import { fieldToMessage, themeToMessage } from '../../domain/definition/definiti
 import { loopbackOrigin } from '../../domain/definition/settings.ts';
 import { languagesOf, translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
+import { isKeyless } from '../../domain/ids.ts';
 import { ownValue } from '../../domain/json/json.ts';
+import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES } from '../../domain/limits/limits.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -94,6 +96,7 @@ export async function visitToMessage(
     ...(stored?.context && { context: contextToMessage(stored.context) }),
     allowDecline: stored?.allowDecline ?? false,
     leadsTo: loopbackOrigin(redirectUrl),
+    maxBytes: isKeyless(form) ? MAX_KEYLESS_BYTES : MAX_MESSAGE_BYTES,
   };
 }
 
@@ -131,7 +134,7 @@ type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;
 
 /** A visit, as far as a page shows it. */
 type ShownVisit = Pick<HostedVisit, 'stored' | 'state' | 'permanent'> & {
-  form: { id: string; version: { definition: FormDefinition } };
+  form: { id: string; createdBy: string; version: { definition: FormDefinition } };
   version: { formId: string; definition: FormDefinition };
   session: Pick<Session, 'prefill' | 'partialAnswers'>;
   standing: Pick<HostedVisit['standing'], 'isSent'>;

@@ -6,13 +6,15 @@ import type {
   SubmitPostedFormRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { readInputs } from '../../domain/answers/answer-texts.ts';
+import { foreignPost, namedInputs, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failureOf, invalid, reasonOf, violationFromMessage } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { foreignNames } from '../../domain/limits/limits.ts';
+import { createNameNotes, type NoteNames } from '../../store/forms/ignored-names.ts';
 import { throttledWarning, type Warn } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm } from '../forms/form-access.ts';
+import { publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import {
   acceptRequest,
   allowedRedirect,
@@ -31,6 +33,9 @@ import { openVisitorsSession } from './saving.ts';
  */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   const warn = throttledWarning(context.log, context.now, WARN_EVERY_MS, MAX_WARNINGS);
+  const noteNames = createNameNotes(context.database);
+  const note: Notes['note'] = (names) =>
+    void noteNames(names).catch((err: unknown) => warn({ err, formId: names.formId }, NOT_NOTED));
   const pageOf = async (request: SendRespondentCodeRequest | GiveRespondentCodeRequest) => {
     const target = { ...request, prefill: [], posted: true, begun: [] };
     const { form, stored: session } = await resolveVisit(context, target);
@@ -60,7 +65,7 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       return giveCode(context, await pageOf(request), request, call);
     },
 
-    submitPostedForm: (request, call) => submitPostedForm(context, request, call, warn),
+    submitPostedForm: (request, call) => submitPostedForm(context, request, call, { warn, note }),
 
     previewForm: (request, call) => previewForm(context, request, call),
   };
@@ -72,7 +77,8 @@ const WARN_EVERY_MS = 60_000;
 
 /**
  * Accepts the post of a site's own HTML form. Where its answers are refused and it names a page for that, the failure
- * has the page's address in its header `location`. `warn` logs what was not followed.
+ * has the page's address in its header `location`. `warn` logs what was not followed, and `note` keeps for the owner
+ * the names that no field has.
  *
  * A post without any inputs lacks answers.
  */
@@ -80,7 +86,7 @@ async function submitPostedForm(
   context: ServiceContext,
   { formId, inputs, language, nextUrl, errorUrl, pageUrl, violations, ...rest }: SubmitPostedFormRequest,
   call: HandlerContext,
-  warn: Warn,
+  { warn, note }: Notes,
 ) {
   const { requestHeader } = call;
   const form = await publishedForm(context.forms, formId);
@@ -91,13 +97,27 @@ async function submitPostedForm(
   try {
     if (violations.length > 0) throw invalid(violations.map(violationFromMessage));
     const given = inputs.length > 0 ? readInputs(definition, inputs, typedIn(language)) : undefined;
+    const { byName, unknown } = namedInputs(definition.fields, inputs);
+    const own = unknown.filter((name) => !name.startsWith('_'));
+    const isSpam = rest.honeypot !== '';
+    const foreign = isSpam || inputs.length === 0 || byName.size > 0 ? [] : foreignPost(definition, own);
+    if (foreign.length > 0) {
+      refuseIfClosed(form, context.now());
+      throw invalid(foreign);
+    }
     const request = readRequest({ ...rest, answers: given }, form, call);
     const { submissionId, answers } = await acceptRequest(context, form, request, call);
+    const ignored = own
+      .slice(0, foreignNames.kept)
+      .map((name) => name.slice(0, foreignNames.length).toWellFormed());
+    if (!isSpam && ignored.length > 0)
+      note({ formId, names: ignored, lastAt: new Date(context.now()).toISOString() });
     const redirectUrl = allowed(nextUrl);
     const notFollowed = redirectUrl === '' ? wantedBy(definition, nextUrl) : '';
     if (notFollowed !== '') warn({ formId, name: notFollowed }, NOT_FOLLOWED);
     return {
       submissionId,
+      ignored: ignored.slice(0, foreignNames.shown),
       ending: completionOf(definition, answers, { redirectUrl, notFollowed, requestHeader }),
     };
   } catch (error) {
@@ -107,11 +127,15 @@ async function submitPostedForm(
   }
 }
 
+type Notes = { warn: Warn; note: (names: Parameters<NoteNames>[0]) => void };
+
 /** The control or setting that would have sent the person elsewhere; empty: none. */
 function wantedBy({ settings }: FormDefinition, nextUrl: string): string {
   if (nextUrl !== '') return '_next';
   return settings.redirectUrl === undefined ? '' : 'redirectUrl';
 }
+
+const NOT_NOTED = 'The names of inputs that no field has could not be noted for the owner of the form.';
 
 const NOT_FOLLOWED =
   'The post of a site’s own HTML form was answered with the page of thanks, not with a redirect. "_next" must lead to ' +

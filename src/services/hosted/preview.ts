@@ -11,6 +11,7 @@ import {
   type FormDefinition,
 } from '../../domain/definition/definition.ts';
 import { failureOf } from '../../domain/errors/failure.ts';
+import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { linesIn, readJson } from '../../domain/json/json-text.ts';
 import { messageLimits } from '../../domain/limits/limits.ts';
@@ -35,7 +36,7 @@ export async function previewForm(
   const { definition } = read;
   const version = { formId: PREVIEW, definition };
   const visit = {
-    form: { id: PREVIEW, version },
+    form: { id: PREVIEW, version, createdBy: keyless ? KEYLESS_CREATOR : PREVIEW },
     version,
     stored: undefined,
     session: { prefill: {}, partialAnswers: null },

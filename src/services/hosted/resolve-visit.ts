@@ -1,14 +1,15 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
-import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
+import { type FormInput, namedInputs, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
 import { notFound } from '../../domain/errors/failure.ts';
-import { type Field, isShown } from '../../domain/fields/field.ts';
+import { type Field, type FieldType, isShown } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
+import { isObject, ownValue } from '../../domain/json/json.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -157,26 +158,42 @@ const statesOfForms: Record<Availability, HostedState> = {
 };
 
 /**
- * What the page's address fills in, of fields that anybody may answer. What names no such field or does not fit is
- * left out: the maker of the link erred, and the person who follows it can't mend it.
+ * What the page's address fills in, of fields that anybody may answer, also some parts of an address alone. What names
+ * no such field or does not fit is left out: the maker of the link erred, and the person who follows it can't mend it.
  */
 async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): Promise<Answers> {
-  const read = readInputs(settableByAddress(version.definition), inputs);
+  const settable = settableByAddress(version.definition);
+  const types = new Map(settable.fields.map(({ id, type }) => [id, type]));
+  const meant = [...namedInputs(settable.fields, inputs).byName].map(([name, values]) => ({
+    name,
+    values: values.map(plusIn[types.get(name) ?? 'text'] ?? String),
+  }));
+  const read = readInputs(settable, meant);
   const given = Object.fromEntries(Object.entries(read).filter(([, answer]) => !isEmpty(answer)));
   if (Object.keys(given).length === 0) return {};
-  return (await inTimeSlice(() => version.checkPosted(given, {}))).fitting;
+  const { fitting, refused } = await inTimeSlice(() => version.checkPosted(given, {}));
+  // People fill in the other parts, which they see.
+  const wrong = new Set(refused.map(({ path }) => path));
+  for (const { id } of settable.fields.filter(isShown)) {
+    const answer = Object.hasOwn(fitting, id) ? undefined : ownValue(given, id);
+    const parts = isObject(answer) ? Object.entries(answer) : [];
+    const right = parts.filter(([part]) => !wrong.has(`answers.${id}.${part}`));
+    if (right.length > 0) fitting[id] = Object.fromEntries(right);
+  }
+  return fitting;
 }
 
-const settableByAddress = memoize(
-  (definition: FormDefinition): FormDefinition => ({
-    ...definition,
-    fields: definition.fields.filter(isSettableByAddress),
-  }),
-);
+/** Programs that pass a link on write `+` for itself, which then stands for a space. */
+const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
+  email: (text) => text.trim().replaceAll(' ', '+'),
+  phone: (text) => text.replace(/^ (?=[1-9])/, '+'),
+};
 
-function isSettableByAddress({ type, answeredBy }: Field): boolean {
-  return fieldRules[type].uploads === undefined && (answeredBy ?? 'anyone') === 'anyone';
-}
+const settableByAddress = memoize((definition: FormDefinition): FormDefinition => {
+  const isSettable = ({ type, answeredBy }: Field) =>
+    fieldRules[type].uploads === undefined && (answeredBy ?? 'anyone') === 'anyone';
+  return { ...definition, fields: definition.fields.filter(isSettable) };
+});
 
 /** What a page names. */
 type Target = {

@@ -130,7 +130,14 @@ export function ownedFormToMessage(
     spamCount: form.spam,
     unreadCount: form.unread,
     readSubmissionId: form.readUpTo ?? '',
-    ...(facts !== undefined && { definition: withoutDelivery(definition) }),
+    ...(facts !== undefined && {
+      definition: withoutDelivery(definition),
+      ignoredNames: Object.entries(form.ignoredNames ?? {}).map(([name, { count, lastAt }]) => ({
+        name,
+        count,
+        lastTime: timestampFromDate(new Date(lastAt)),
+      })),
+    }),
   });
 }
 

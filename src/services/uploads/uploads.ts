@@ -8,6 +8,7 @@ import {
   UploadSchema,
   type UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { namedInputs } from '../../domain/answers/answer-texts.ts';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { isShown } from '../../domain/fields/field.ts';
@@ -200,7 +201,9 @@ async function openTarget(
 }
 
 function fileField({ version, byHuman }: Target, fieldId: string): FileField {
-  const field = version.definition.fields.find(({ id }) => id === fieldId);
+  const { fields } = version.definition;
+  const { byName } = namedInputs(fields, [{ name: fieldId, values: [] }]);
+  const field = fields.find(({ id }) => byName.has(id));
   const limits = field && uploadLimits(field);
   if (field && limits && (!byHuman || isShown(field))) return { id: field.id, limits };
   throw invalid([custom('field_id', 'There is no such file field')]);

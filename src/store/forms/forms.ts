@@ -10,6 +10,7 @@ import {
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
+import type { IgnoredNames } from './ignored-names.ts';
 
 /** A form. What it asks is in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -62,6 +63,8 @@ export const FormEntity = defineEntity({
     managedBy: text().strictNullable(),
     /** The last submission that its owner has marked as read; null: none. */
     readUpTo: id().strictNullable(),
+    /** What posts of sites' own HTML had that no field takes; null: nothing. */
+    ignoredNames: json<IgnoredNames>().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },

@@ -10,4 +10,9 @@ export const november28: TableChange[] = [
       `create unique index "sessions_request_unique" on "sessions" ("request_key") where request_key is not null`,
     ],
   },
+  /** Tells owners which inputs of their sites no field takes. */
+  {
+    name: '2026-11-28-ignored-names',
+    sql: [`alter table "forms" add column "ignored_names" json null`],
+  },
 ];

@@ -159,6 +159,7 @@ const owned = rowsOf(
     'key',
     'managedBy',
     'readUpTo',
+    'ignoredNames',
     'createdAt',
   ],
   'f',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readInputs } from '../../../src/domain/answers/answer-texts.ts';
+import { foreignPost, namedInputs, readInputs } from '../../../src/domain/answers/answer-texts.ts';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
 import { givenDefinition, options } from '../given.ts';
 
@@ -80,5 +80,134 @@ describe('readInputs', () => {
     expect(compileForm(definition).checkAnswers(answers)).toMatchObject({
       violations: [{ path: 'answers.age', code: 'invalid_type' }],
     });
+  });
+});
+
+describe('names as static sites write them', () => {
+  const definition = givenDefinition({
+    fields: [
+      { id: 'topics', type: 'multi_select', options: options('a', 'b', 'c') },
+      { id: 'home', type: 'address' },
+      { id: 'Email', type: 'email' },
+      { id: 'mail', type: 'text' },
+      { id: 'MAIL', type: 'text' },
+      { id: 'grid', type: 'matrix', rows: options('1', 'b'), options: options('x', 'y'), multiple: true },
+      { id: 'color', type: 'radio', options: options('red'), allowOther: true },
+    ],
+  });
+  const readAs = (...inputs: [name: string, ...values: string[]][]) =>
+    readInputs(
+      definition,
+      inputs.map(([name, ...values]) => ({ name, values })),
+    );
+
+  it.each<[inputs: [name: string, ...values: string[]][], answers: object]>([
+    [[['topics[]', 'a', 'b']], { topics: ['a', 'b'] }],
+    [
+      [
+        ['topics[0]', 'a'],
+        ['topics[1]', 'b'],
+      ],
+      { topics: ['a', 'b'] },
+    ],
+    [
+      [
+        ['topics', ''],
+        ['topics[]', 'c'],
+      ],
+      { topics: ['c'] },
+    ],
+    [[['TOPICS[]', 'a']], { topics: ['a'] }],
+    [
+      [
+        ['home[city]', 'Ghent'],
+        ['home[Country]', 'BE'],
+      ],
+      { home: { city: 'Ghent', country: 'BE' } },
+    ],
+    [[['home.city', 'Ghent']], { home: { city: 'Ghent' } }],
+    [[['email', 'a@example.com']], { Email: 'a@example.com' }],
+    [[['EMAIL[]', 'a@example.com']], { Email: 'a@example.com' }],
+    [
+      [
+        ['Email', 'a@example.com'],
+        ['email', 'b@example.com'],
+      ],
+      { Email: 'a@example.com' },
+    ],
+    [
+      [
+        ['mail', 'x'],
+        ['Mail', 'y'],
+      ],
+      { mail: 'x' },
+    ],
+    [
+      [
+        ['grid[1][]', 'x', 'y'],
+        ['grid[b]', 'x'],
+      ],
+      { grid: { 1: ['x', 'y'], b: ['x'] } },
+    ],
+    [[['color[other]', 'green']], { color: 'green' }],
+    [
+      [
+        ['topics[x]', 'a'],
+        ['[topics]', 'a'],
+        ['topics]', 'a'],
+        ['topics[][]', 'a'],
+      ],
+      {},
+    ],
+    [
+      [
+        ['__proto__', 'a'],
+        ['constructor', 'a'],
+        ['toString[]', 'a'],
+      ],
+      {},
+    ],
+  ])('are read: %j is %j', (inputs, answers) => {
+    expect(readAs(...inputs)).toEqual(answers);
+  });
+
+  it('that no field has are named', () => {
+    const inputs = ['Mail', 'topics[]', 'submit', 'home[planet]'].map((name) => ({ name, values: ['a'] }));
+
+    expect(namedInputs(definition.fields, inputs).unknown).toEqual(['Mail', 'submit', 'home[planet]']);
+  });
+
+  it('refuse a post where none is a field’s, if browsers always send one', () => {
+    const asks = (...fields: object[]) => givenDefinition({ fields });
+    const boxes = asks(
+      { id: 'terms', type: 'checkbox' },
+      { id: 'pick', type: 'radio', options: options('a') },
+      { id: 'cv', type: 'file' },
+      { id: 'stars', type: 'rating' },
+      { id: 'from', type: 'hidden' },
+      { id: 'agent', type: 'text', answeredBy: 'agent' },
+    );
+    const texts = asks({ id: 'terms', type: 'checkbox' }, { id: 'email', type: 'email' });
+    const names = [...Array(25).keys()].map((index) => `<b>\n"${index}${'x'.repeat(100)}`);
+
+    const [violation] = foreignPost(texts, names);
+
+    expect(foreignPost(boxes, ['a'])).toEqual([]);
+    expect(violation).toMatchObject({ path: 'answers', code: 'unrecognized_keys' });
+    expect(violation?.message).toMatch(/none of the form’s fields `terms`, `email`, but `<b>.*…$/);
+    expect(violation?.message.match(/x+/g)).toHaveLength(20);
+    expect(violation?.message).not.toMatch(/x{64}|\n|24/);
+    expect(foreignPost(texts, [])).toMatchObject([{ message: expect.stringMatching(/`terms`, `email`$/) }]);
+  });
+
+  it('are read in a time that grows with their length alone', () => {
+    const names = ['['.repeat(100_000), `${'[a'.repeat(50_000)}]`, `topics${'[]'.repeat(50_000)}`];
+
+    expect(
+      namedInputs(
+        definition.fields,
+        names.map((name) => ({ name, values: ['a'] })),
+      ).unknown,
+    ).toEqual(names);
   });
 });

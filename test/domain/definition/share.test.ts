@@ -28,7 +28,7 @@ describe('what a form is shared by', () => {
     );
 
     expect(share.htmlSnippet).toMatchInlineSnapshot(`
-      "<form action="https://api.example/api/forms/form_1/submissions" method="post" enctype="multipart/form-data">
+      "<form action="https://api.example/api/forms/form_1/submissions" method="post" enctype="multipart/form-data" accept-charset="utf-8">
         <p><label>Your &quot;mail&quot; &lt;b&gt;<br>
           <input name="email" type="email" required maxlength="254"></label></p>
         <input name="source" type="hidden" value="site">
@@ -56,6 +56,48 @@ describe('what a form is shared by', () => {
         <button>Send</button>
       </form>"
     `);
+  });
+
+  it.each([
+    ['number', {}, 'step="any"'],
+    ['number', { step: 0.5 }, 'step="0.5"'],
+    ['number', { step: 0.1, min: 0.3, max: 2 }, 'min="0.3" max="2" step="0.1"'],
+    ['number', { step: 2, min: -4 }, 'min="-4" step="2"'],
+    // Browsers would count from 1.
+    ['number', { step: 2, min: 1 }, 'min="1" step="any"'],
+    ['number', { min: 1.5 }, 'min="1.5" step="any"'],
+    ['date', { min: '2026-01-01', max: '2026-12-31' }, 'min="2026-01-01" max="2026-12-31"'],
+    ['time', { min: '09:00', max: '17:30:15' }, 'min="09:00" max="17:30:15"'],
+    ['time', { min: '09:00:30' }, 'min="09:00:30" step="any"'],
+    ['datetime', { min: '2026-01-01T10:00:00+02:00' }, 'min="2026-01-01T08:00"'],
+    ['datetime', { max: '2026-01-01T10:00:30Z' }, ''],
+    ['text', { minLength: 2, maxLength: 9 }, 'maxlength="9" minlength="2"'],
+    [
+      'text',
+      { pattern: '[A-Z]{2}\\d+', patternMessage: 'Like AB1' },
+      'pattern="[A-Z]{2}\\d+" title="Like AB1"',
+    ],
+    // The service means spaces of ASCII, characters and no sets, and has flags.
+    ['text', { pattern: '\\S+', patternMessage: 'One word' }, ''],
+    ['text', { pattern: '[[a]' }, ''],
+    ['text', { pattern: '[a&&b]' }, ''],
+    ['text', { pattern: '[+--]' }, ''],
+    ['text', { pattern: '[(]' }, ''],
+    ['text', { pattern: '(?i)ab' }, ''],
+    ['text', { pattern: '\\pL+' }, ''],
+    // The service sees it folded.
+    ['phone', { pattern: '\\d+', minLength: 5 }, 'maxlength="40"'],
+    ['email', { pattern: '.+@example[.]com' }, ''],
+    ['textarea', { minLength: 3 }, 'minlength="3"'],
+  ])('lets browsers check a %s with %j by nothing but %s', (type, attributes, checks) => {
+    const { htmlSnippet } = shareOf('form_1', formOf([{ id: 'a', type, ...attributes }]), addresses);
+
+    const [, own = ''] = /name="a"( type="[^"]*")?([^>]*)>/.exec(htmlSnippet)?.slice(1) ?? [];
+    const found = [...own.matchAll(/ (?:min|max|step|minlength|maxlength|pattern|title)="[^"]*"/g)].map(
+      ([each]) => each,
+    );
+    const long = / maxlength="\d{3,}"/;
+    expect(found.join('').replace(long, '').trim()).toBe(checks);
   });
 
   it('warns of settings that own pages do nothing of', () => {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { HostedGoal, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expireSessions } from '../../../src/delivery/sweeps/sweeps.ts';
@@ -58,6 +58,58 @@ describe.each(oneEngine('postgres'))('GetHosted of a form on %s', (engine) => {
       answers: { topics: ['a', 'c'] },
     });
     expect(session?.fields.map(({ id }) => id)).toEqual(['email', 'topics', 'consent', 'team']);
+    expect(await stored(services)).toEqual({ sessions: [], submissions: [] });
+  });
+
+  it('reads the plus that programs have left as it stands, and parts of an address alone', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf([
+      { id: 'email', type: 'email' },
+      { id: 'phone', type: 'phone' },
+      { id: 'fax', type: 'phone' },
+      { id: 'note', type: 'text' },
+      { id: 'home', type: 'address' },
+      { id: 'office', type: 'address', required: true, page: 2 },
+      { id: 'depot', type: 'address', hidden: true },
+    ]);
+    const prefill = [
+      input('email', ' ada maths@example.com '),
+      input('phone', ' 32 2 555 01 00'),
+      input('fax', ' 02 555'),
+      input('note', ' a b'),
+      input('home.city', 'Ghent'),
+      input('office.country', 'Belgium'),
+      input('office.postal_code', '9000'),
+      input('depot.city', 'Ghent'),
+    ];
+
+    const { session } = await services.hosted.getHosted({ formId, prefill });
+    const replyTo = (inputs: ReturnType<typeof input>[]) =>
+      services.hosted.postHosted({
+        formId,
+        prefill,
+        inputs,
+        goal: HostedGoal.FORWARD,
+        page: 1,
+        shown: ['email', 'phone', 'fax', 'note', 'home'],
+      });
+    const unchanged = await replyTo([input('home.city', 'Ghent')]);
+    const emptied = await replyTo([input('home.city', '')]);
+
+    expect(session?.answers).toMatchObject({
+      email: 'ada+maths@example.com',
+      phone: '+32 2 555 01 00',
+      note: ' a b',
+      home: { city: 'Ghent' },
+      office: { postal_code: '9000' },
+    });
+    expect(session?.answers?.fax).not.toMatch(/^\+/);
+    expect(session?.answers).not.toHaveProperty('depot');
+    expect(unchanged.violations.map(({ path }) => path)).toEqual([
+      'answers.home.line1',
+      'answers.home.country',
+    ]);
+    expect(emptied.step).toBe(2);
     expect(await stored(services)).toEqual({ sessions: [], submissions: [] });
   });
 

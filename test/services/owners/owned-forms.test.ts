@@ -12,6 +12,7 @@ import { engines } from '../../support/database.ts';
 import { definitionOf, emailField } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
 import { postsOf } from '../../support/hosted.ts';
+import { until } from '../../support/until.ts';
 import { awaitWholeDay } from '../../support/utc-day.ts';
 import { type OwnersServices, startOwnersServices } from './given.ts';
 
@@ -25,6 +26,51 @@ describe.each(engines)('submissions to an owned form on %s', (engine) => {
   beforeEach(awaitWholeDay);
 
   afterAll(() => rpc[Symbol.asyncDispose]());
+
+  it('tell the owner which of their names no field has, how often and when last, and nothing of their values', async () => {
+    const { formId, owner } = await rpc.givenOwner();
+    const post = (...names: string[]) => {
+      const inputs = ['email', ...names].map((name) => ({ name, values: ['ada@example.com'] }));
+      return rpc.hosted.submitPostedForm({ formId, inputs });
+    };
+    const told = async () => (await owner.getOwnedForm({ formId })).form;
+    const isTold = (count: number) =>
+      until(async () => {
+        const form = await told();
+        const named = (form?.ignoredNames ?? []).reduce((sum, each) => sum + each.count, 0);
+        return named === count;
+      });
+    const many = [...Array(60).keys()].map((index) => `field-${index}`);
+
+    const before = await told();
+    await post('submit', '_token', `<b>${'x'.repeat(100)}`);
+    await isTold(2);
+    rpc.clock.ms += 1_000;
+    const last = rpc.clock.ms;
+    // At once: what comes while others are written is counted, too.
+    await Promise.all([post('submit'), post('submit'), post('submit')]);
+    await rpc.hosted
+      .submitPostedForm({ formId, inputs: [{ name: 'spam', values: ['x'] }], honeypot: 'x' })
+      .catch(() => 0);
+    await isTold(5);
+    const after = await told();
+    await post(...many.slice(0, 30));
+    await post(...many.slice(30));
+    await isTold(65);
+
+    expect(before?.ignoredNames).toEqual([]);
+    expect(after?.ignoredNames).toMatchObject([
+      { name: 'submit', count: 4, lastTime: timestampFromDate(new Date(last)) },
+      { name: `<b>${'x'.repeat(61)}`, count: 1 },
+    ]);
+    const { ignoredNames = [] } = (await told()) ?? {};
+    expect(ignoredNames).toHaveLength(51);
+    expect(ignoredNames.find(({ name }) => name === '')).toMatchObject({ count: 12 });
+    const [listed] = (await owner.listOwnedForms({})).forms;
+    expect(listed?.ignoredNames).toEqual([]);
+    const rows = await rpc.database.select('select ignored_names from forms where id = $1', [formId]);
+    expect(JSON.stringify(rows)).not.toContain('ada@');
+  });
 
   it('come no more to a form that its owner has closed, by no call, until it is opened again', async () => {
     const { formId, owner } = await rpc.givenOwner();

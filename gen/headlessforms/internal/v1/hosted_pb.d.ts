@@ -337,6 +337,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: map<string, bytes> pictures = 25;
    */
   pictures: { [key: string]: Uint8Array };
+
+  /**
+   * How many bytes all answers together may have.
+   *
+   * @generated from field: int32 max_bytes = 26;
+   */
+  maxBytes: number;
 };
 
 /**
@@ -731,8 +738,9 @@ export declare type SubmitPostedFormRequest = Message<"headlessforms.internal.v1
   formId: string;
 
   /**
-   * Required. The inputs, read by the type of the field each names. Those that name no field are
-   * dropped.
+   * Required. The inputs, read by the type of the field each names, also as static sites spell names: `topics[]`,
+   * `home[city]`, in another case. Those that name no field are dropped; if all do, the call fails with
+   * `INVALID_ARGUMENT` where the form asks for something that browsers always send.
    *
    * @generated from field: repeated headlessforms.internal.v1.Input inputs = 2;
    */
@@ -823,6 +831,13 @@ export declare type SubmitPostedFormResponse = Message<"headlessforms.internal.v
    * @generated from field: headlessforms.internal.v1.Ending ending = 2;
    */
   ending?: Ending | undefined;
+
+  /**
+   * The names that no field has, at most 20, cut to 64 characters each.
+   *
+   * @generated from field: repeated string ignored = 3;
+   */
+  ignored: string[];
 };
 
 /**
