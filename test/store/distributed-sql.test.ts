@@ -7,6 +7,7 @@ import { parkEvent } from '../../src/store/deliveries/delivery-inserts.ts';
 import { releaseAbandoned } from '../../src/store/deliveries/delivery-queue-table.ts';
 import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
 import { resumeDeliveries } from '../../src/store/deliveries/pending-deliveries.ts';
+import { createNameNotes } from '../../src/store/forms/ignored-names.ts';
 import { addRecipient } from '../../src/store/mail/mail-recipients.ts';
 import { closeProject } from '../../src/store/projects/projects.ts';
 import { removeDueFiles } from '../../src/store/removal/removals.ts';
@@ -123,6 +124,7 @@ async function runRare(databaseUrl: string): Promise<void> {
   });
   await expect(work).rejects.toBe(undo);
   await resumeDeliveries(database, 'wh_none');
+  await createNameNotes(database)({ formId, names: ['none'], lastAt: '2026-11-28T00:00:00Z' });
   await database.close();
 }
 

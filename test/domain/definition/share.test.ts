@@ -86,7 +86,7 @@ describe('what a form is shared by', () => {
     ['text', { pattern: '(?i)ab' }, ''],
     ['text', { pattern: '\\pL+' }, ''],
     // The service sees it folded.
-    ['phone', { pattern: '\\d+', minLength: 5 }, 'maxlength="40"'],
+    ['phone', { pattern: '\\d+', minLength: 5 }, 'maxlength="55"'],
     ['email', { pattern: '.+@example[.]com' }, ''],
     ['textarea', { minLength: 3 }, 'minlength="3"'],
   ])('lets browsers check a %s with %j by nothing but %s', (type, attributes, checks) => {
