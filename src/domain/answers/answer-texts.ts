@@ -7,13 +7,12 @@ import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import type { Control, Typed } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { numberText, readNumber } from '../fields/number-text.ts';
-import { foldPhone } from '../fields/phone-number.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
 import { foreignNames } from '../limits/limits.ts';
 import { memoize } from '../memoize.ts';
-import { normalForms } from '../text/typed-signs.ts';
+import { foldPhone, normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
 /**

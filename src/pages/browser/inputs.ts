@@ -1,9 +1,8 @@
 import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { evaluate } from '../../domain/conditions/condition.ts';
 import { readNumber } from '../../domain/fields/number-text.ts';
-import { foldPhone } from '../../domain/fields/phone-number.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
-import { isInvisible } from '../../domain/text/typed-signs.ts';
+import { foldPhone, isInvisible } from '../../domain/text/typed-signs.ts';
 import { inDigits } from '../../text/quantities.ts';
 
 /**
