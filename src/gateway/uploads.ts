@@ -58,15 +58,15 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
   customRoute('get', '/v1/uploads/:id', rpcs.getUpload, {
     summary: 'Read a submitted file',
     replyTypes: ['*/*'],
-    handle: sendUpload,
+    handle: (context) =>
+      sendFile(context.response, context.receive(rpcs.getUpload, { uploadId: context.id })),
   }),
 ]);
 
 async function takeUpload(context: RouteContext): Promise<void> {
   const { request, response, options } = context;
-  const query = readQuery(request, uploadQuery);
+  const sent = { ...readQuery(request, uploadQuery), idempotencyKey: idempotencyKeyOf(request) };
   const take = isFormPost(request) ? takeFormFile : takeRawFile;
-  const sent = { ...query, idempotencyKey: idempotencyKeyOf(request) };
   const stored = upload.of((await take(context, sent)).upload);
   const url = `${options.baseUrl}/v1/uploads/${stored.upload_id}`;
   sendJson(response, 201, { upload: { ...stored, url } } satisfies z.input<typeof uploadReply>);
@@ -96,10 +96,6 @@ function store(context: RouteContext, { field: fieldId, content, filename = '', 
   const target = { case: 'formId' as const, value: context.id };
   const parts = fileParts({ target, fieldId, filename, idempotencyKey }, content);
   return context.stream(rpcs.uploadFile, parts);
-}
-
-async function sendUpload(context: RouteContext): Promise<void> {
-  await sendFile(context.response, context.receive(rpcs.getUpload, { uploadId: context.id }));
 }
 
 /** What is sent beside a file. */

@@ -166,9 +166,8 @@ function inputOf(header: PartHeader): RawInput & { isFile: boolean } {
   const [, charset, encoded] =
     /^([\w.:-]{1,40})'[^']*'(.*)$/.exec(parameterOf(disposition, 'filename*') ?? '') ?? [];
   const filename = encoded === undefined ? parameterOf(disposition, 'filename') : percentDecoded(encoded);
-  if (filename !== undefined || mediaTypeOf(type) === 'application/octet-stream')
-    return { name, value: filename ?? '', charset, isFile: true };
-  return { name, value: '', charset: parameterOf(type, 'charset'), isFile: false };
+  const isFile = filename !== undefined || mediaTypeOf(type) === 'application/octet-stream';
+  return { name, value: filename ?? '', charset: isFile ? charset : parameterOf(type, 'charset'), isFile };
 }
 
 function tooManyInputs(): ConnectError {

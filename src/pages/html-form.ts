@@ -61,13 +61,10 @@ function isActivation({ url = '' }: IncomingMessage): boolean {
 function renderProblems(details: readonly Violation[], request: IncomingMessage): Page {
   const language = languageOf(request);
   const { words } = language;
-  const named = details.map(({ path, message }) => ({
-    name: path.replace(/^answers\.?/, '') || '–',
-    message,
-  }));
+  const nameOf = ({ path }: Violation) => path.replace(/^answers\.?/, '') || '–';
   const body = html`<h1>${words.problemsTitle}</h1>
 <p>${words.problemsText}</p>
-<dl>${named.map(({ name, message }) => html`<div><dt>${name}</dt><dd>${message}</dd></div>\n`)}</dl>`;
+<dl>${details.map((each) => html`<div><dt>${nameOf(each)}</dt><dd>${each.message}</dd></div>\n`)}</dl>`;
   return renderPage({ language, root: rootOf(request), title: words.problemsTitle, body });
 }
 

@@ -143,8 +143,8 @@ function signInButton({ request, language }: View): Html {
   return html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${language.words.signIn}</a></p>`;
 }
 
-function inserted(text: string, { address, formName }: Link): string {
-  return fill(text, { email: address, form: withoutLinks(formName) });
+function inserted(text: string, { address, formName }: Pick<StopLink, 'address' | 'formName'>): string {
+  return fill(text, { email: readableAddress(address), form: withoutLinks(formName) });
 }
 
 function wordsFor({ purpose }: Link): LinkWords {
@@ -183,16 +183,16 @@ function renderStop(link: StopLink, view: View): Page {
   return renderMessage({
     ...view,
     title: words.stopTitle,
-    text: isStopped ? stoppedText(link, words) : withAddress(words.stopText, link),
+    text: isStopped ? stoppedText(link, words) : inserted(words.stopText, link),
     more: html`${isStopped && startForm(words)}
 ${choices.length > 0 && stopForm(choices, words)}`,
   });
 }
 
 /** The page after email was started again. */
-function renderStarted(link: Pick<StopLink, 'address'>, view: View): Page {
+function renderStarted(link: Pick<StopLink, 'address' | 'formName'>, view: View): Page {
   const { doneTitle: title, startDone } = view.language.words;
-  return renderMessage({ ...view, icon: 'done', title, text: withAddress(startDone, link) });
+  return renderMessage({ ...view, icon: 'done', title, text: inserted(startDone, link) });
 }
 
 function startForm(words: Words): Html {
@@ -226,11 +226,7 @@ function choicesOf({ stopped, formName, aboutSignIn }: StopLink, words: Words): 
 
 function stoppedText(link: StopLink, words: Words): string {
   const { text } = scopes.find(({ scope }) => scope === link.stopped) ?? scopes[0];
-  return withAddress(words[text], link);
-}
-
-function withAddress(text: string, { address }: Pick<StopLink, 'address'>): string {
-  return fill(text, { email: readableAddress(address) });
+  return inserted(words[text], link);
 }
 
 /** How much can be stopped, by the value of the input, and what is said when it was. */

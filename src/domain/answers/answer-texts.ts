@@ -3,17 +3,16 @@ import type { FormDefinition } from '../definition/definition.ts';
 import type { Violation } from '../errors/violations.ts';
 import { quoted } from '../errors/zod-messages.ts';
 import { hasWords } from '../fields/boolean.ts';
-import { type Field, isShown, takesAnswer } from '../fields/field.ts';
+import { type Field, type FieldType, isShown, takesAnswer } from '../fields/field.ts';
 import type { Control, Typed } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { numberText, readNumber } from '../fields/number-text.ts';
-import { foldPhone } from '../fields/phone-number.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
 import { foreignNames } from '../limits/limits.ts';
 import { memoize } from '../memoize.ts';
-import { normalForms } from '../text/typed-signs.ts';
+import { foldPhone, normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -24,12 +23,12 @@ import type { Answers } from './answers.ts';
  * pair of a hidden and a ticked input; a `multi_select` and a `file` that takes several count them
  * all. Line breaks become LF, and a datetime without offset, which is what browsers have, reads
  * as UTC. Answers of several parts have an input for each: `home.city`. `humanOnly` leaves out fields that the page
- * does not show: what a human could not see, a human did not answer.
+ * does not show: what a human could not see, a human did not answer. `fromLink`: programs may have passed them on.
  */
 export function readInputs(
   definition: Pick<FormDefinition, 'fields'>,
   inputs: readonly FormInput[],
-  { humanOnly = false, ...typed }: { humanOnly?: boolean } & Typed = {},
+  { humanOnly = false, fromLink = false, ...typed }: { humanOnly?: boolean; fromLink?: boolean } & Typed = {},
 ): { [fieldId: string]: Json } {
   const { byName } = namedInputs(definition.fields, inputs);
   const answers: { [fieldId: string]: Json } = {};
@@ -37,11 +36,18 @@ export function readInputs(
     if (!takesAnswer(field) || (humanOnly && !isShown(field))) continue;
     if (inputNames(field).every((name) => (byName.get(name) ?? []).length === 0)) continue;
     const part = (name: string) => byName.get(`${field.id}.${name}`) ?? [];
-    const values = byName.get(field.id) ?? [];
+    const texts = byName.get(field.id) ?? [];
+    const values = fromLink ? texts.map(plusIn[field.type] ?? String) : texts;
     answers[field.id] = fieldRules[field.type].readInput(values, field, part, typed);
   }
   return answers;
 }
+
+/** Programs that pass a link on write `+` for itself, which then stands for a space. */
+const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
+  email: (text) => text.trim().replaceAll(' ', '+'),
+  phone: (text) => text.replace(/^ (?=[1-9])/, '+'),
+};
 
 /**
  * The values of inputs by the names that fields have, whose inputs may be spelled as static sites do: `topics[]` and

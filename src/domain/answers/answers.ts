@@ -1,4 +1,4 @@
-import { type Condition, evaluate, isEmpty } from '../conditions/condition.ts';
+import { evaluate, isEmpty } from '../conditions/condition.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
 import {
   answeredByPerson,
@@ -30,20 +30,15 @@ export function compileForm(definition: FormDefinition): CompiledForm {
     );
   return {
     definition,
-    checkAnswers: (answers, options = {}) => {
-      const root = options.root ?? 'answers';
+    checkAnswers: (answers, { root = 'answers', required: isWhole = true, base, byPerson = false } = {}) => {
       if (answers === undefined) return { ok: false, violations: [required(root)] };
       if (!isJsonObject(answers)) {
         return { ok: false, violations: [wrongType(root, 'object', answers)] };
       }
       const violations: Violation[] = [];
-      const { byPerson = false } = options;
       const given = folded(answers);
       const check = { root, violations, match: startMatching(), byPerson };
-      const clean =
-        options.required === false
-          ? checkGiven(fields, given, check)
-          : checkWhole(fields, given, options.base, check);
+      const clean = isWhole ? checkWhole(fields, given, base, check) : checkGiven(fields, given, check);
       const unknown = Object.keys(answers).filter((key) => !asked.has(key));
       if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
       const all = [...violations, ...unrecognized(root, unknown, asked.keys())];
@@ -168,7 +163,7 @@ function checkPosted(fields: CompiledField[], answers: Answers, base: Answers): 
 function settle(field: CompiledField, answers: Answers, base: Answers | undefined): Json | undefined {
   const layer = base !== undefined && !Object.hasOwn(answers, field.id) ? base : answers;
   const answer = ownValue(layer, field.id);
-  if (!field.isUnanswered(answer)) return answer;
+  if (!isUnanswered(field, answer)) return answer;
   const cleared = base !== undefined && Object.hasOwn(layer, field.id);
   return cleared ? undefined : copyOf(field.defaultValue);
 }
@@ -180,16 +175,11 @@ export function isUnanswered({ type, required }: Field, answer: unknown): boolea
 }
 
 function compileField(field: Field): CompiledField {
-  const rules = fieldRules[field.type];
-  const { lacking } = rules;
+  const { check, lacking } = fieldRules[field.type];
   return {
-    id: field.id,
-    required: field.required,
-    isUnanswered: (answer) => isUnanswered(field, answer),
+    ...field,
     onlyByPerson: field.answeredBy === 'human',
-    visibleWhen: field.visibleWhen,
-    defaultValue: field.defaultValue,
-    check: rules.check(field),
+    check: check(field),
     lacking: (answer) => (field.required ? (lacking?.(answer, field) ?? []) : []),
   };
 }
@@ -256,13 +246,8 @@ type PostedAnswers = {
 /** One check of answers, which adds to `violations`. */
 type Check = { root: string; violations: Violation[]; match: PatternTest; byPerson: boolean };
 
-type CompiledField = {
-  id: string;
-  required: boolean;
-  isUnanswered: (answer: Json | undefined) => boolean;
+type CompiledField = Field & {
   onlyByPerson: boolean;
-  visibleWhen: Condition | undefined;
-  defaultValue: Json | undefined;
   check: AnswerCheck;
   /** What a required answer has no part for. */
   lacking: (answer: Json) => readonly string[];

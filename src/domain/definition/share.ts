@@ -7,6 +7,7 @@ import { fieldRules, longestAnswer } from '../fields/index.ts';
 import { isMultiple } from '../fields/number.ts';
 import { takesWay } from '../fields/signature.ts';
 import { htmlPattern } from '../fields/text.ts';
+import { isScalar } from '../json/json.ts';
 import { memoize } from '../memoize.ts';
 import { attributes, Html, html } from '../text/html.ts';
 import type { FormDefinition } from './definition.ts';
@@ -228,7 +229,5 @@ function indented({ text }: Html): Html {
 }
 
 function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-    ? String(value)
-    : undefined;
+  return isScalar(value) && value !== null ? String(value) : undefined;
 }

@@ -41,26 +41,23 @@ export const time = rulesOf({
 });
 
 /** An instant, ISO 8601 with offset, between `min` and `max`; in words it is in UTC, and says so. */
-export const datetime: FieldTypeRules<TimeField> = {
-  ...rulesOf({
-    input: 'datetime-local',
-    pattern: patterns.datetime,
-    isTime: isDatetime,
-    compare: (left, right) => Date.parse(left) - Date.parse(right),
-    expected: 'Must be a date and time with offset, such as 2030-01-31T09:00:00Z',
-    sample: '2030-01-31T12:00:00Z',
-    format: (text) => ({
-      year: 'numeric',
-      month: 'long',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: '2-digit',
-      ...(/T\d\d:\d\d:(?!00(?:\.0+)?\D)\d\d/.test(text) && { second: '2-digit' }),
-      timeZoneName: 'short',
-    }),
+export const datetime = rulesOf({
+  input: 'datetime-local',
+  pattern: patterns.datetime,
+  isTime: isDatetime,
+  compare: (left, right) => Date.parse(left) - Date.parse(right),
+  expected: 'Must be a date and time with offset, such as 2030-01-31T09:00:00Z',
+  sample: '2030-01-31T12:00:00Z',
+  format: (text) => ({
+    year: 'numeric',
+    month: 'long',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: '2-digit',
+    ...(/T\d\d:\d\d:(?!00(?:\.0+)?\D)\d\d/.test(text) && { second: '2-digit' }),
+    timeZoneName: 'short',
   }),
-  readInput: (values, field, _part, typed) => withOffset(typedYear(readText(values), field, typed)),
-};
+});
 
 /** Whether a text is an instant: ISO 8601 with offset, seconds and their fraction optional. */
 export function isDatetime(text: string): boolean {
@@ -82,7 +79,7 @@ function rulesOf(kind: TimeKind): FieldTypeRules<TimeField> {
     jsonSchema: () => ({ type: 'string', pattern: kind.pattern }),
     sample: ({ min, max }) => min ?? max ?? kind.sample,
     inWords: (answer, _field, locale) => inWords(kind, String(answer), locale),
-    readInput: (values, field, _part, typed) => typedYear(readText(values), field, typed),
+    readInput: (values, field, _part, typed) => withOffset(typedYear(readText(values), field, typed)),
     control: 'line',
     input: kind.input,
     kind: 'text',
@@ -120,7 +117,7 @@ function typedYear(text: string, { min }: TimeField, typed: Typed = {}): string 
   return isMeant ? text : text.replace(/^0{1,3}(?=\d{1,3}-)/, '');
 }
 
-/** Browsers have no offset: what they send is taken for UTC. */
+/** Browsers have no offset: a date with a time that they send is taken for UTC. */
 function withOffset(text: string): string {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/.test(text) ? `${text}Z` : text;
 }

@@ -84,9 +84,8 @@ export const matrix: FieldTypeRules<MatrixField> = {
 
 function countProblems({ options = [] }: MatrixField, path: string): Violation[] {
   if (options.length <= MAX_OPTIONS) return [];
-  return [
-    { path: `${path}.options`, code: 'too_big', message: `A matrix has at most ${MAX_OPTIONS} options` },
-  ];
+  const message = `A matrix has at most ${MAX_OPTIONS} options`;
+  return [{ path: `${path}.options`, code: 'too_big', message }];
 }
 
 function checkRows(field: MatrixField): AnswerCheck {

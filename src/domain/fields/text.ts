@@ -12,7 +12,7 @@ import { type JsonObject, lengthOf } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
 import { formLimits } from '../limits/limits.ts';
 import { readPattern } from '../patterns/pattern.ts';
-import { inNfc } from '../text/typed-signs.ts';
+import { foldPhone, inNfc } from '../text/typed-signs.ts';
 import {
   type AnswerCheck,
   type AttributesOf,
@@ -20,7 +20,6 @@ import {
   type FieldTypeRules,
   noViolations,
 } from './field-type.ts';
-import { foldPhone } from './phone-number.ts';
 import { withScheme } from './web-address.ts';
 
 /** A longer text belongs into a file. */

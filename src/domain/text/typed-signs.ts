@@ -13,6 +13,19 @@ export function plainSigns(text: string): string {
     .replace(/[\uff01-\uff5e]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - FULL_WIDTH));
 }
 
+/**
+ * A telephone number as it is stored, with the brackets, spaces and hyphens that it came with, in ASCII: `ext. 12` and
+ * `x12` become `;ext=12`.
+ */
+export function foldPhone(text: string): string {
+  return text.length > MAX_PASTED ? text : plainSigns(text).trim().replace(extension, ';ext=$1');
+}
+
+const extension = / ?[,;]? ?(?:ext(?:ension)?[.:=]?|x\.?) ?(\d{1,10})$/i;
+
+/** More than any number with everything that an app puts around it. */
+const MAX_PASTED = 200;
+
 /** Digits come in tens without gaps, the first of which is 0. */
 function digitOf(digit: number): number {
   let first = digit;

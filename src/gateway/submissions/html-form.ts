@@ -11,7 +11,7 @@ import { violationToMessage } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
 import { CHARSET_INPUT } from '../../http/charset.ts';
-import { restErrorOf } from '../../http/errors.ts';
+import { restErrorOf, undefinedFor } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { RouteContext } from '../route-context.ts';
@@ -84,13 +84,8 @@ async function readPost(context: RouteContext, formId: string) {
 
 /** What the form's own page shows; undefined if it has none, or accepts no answers. */
 async function findHostedForm(context: RouteContext, formId: string, inputs: FormInputs) {
-  const { getHosted } = HostedService.method;
-  const read = await context
-    .call(getHosted, { formId, prefill: inputsOf(inputs) })
-    .catch((error: unknown) => {
-      if (restErrorOf(error).reason === 'not_found') return undefined;
-      throw error;
-    });
+  const asked = { formId, prefill: inputsOf(inputs) };
+  const read = await context.call(HostedService.method.getHosted, asked).catch(undefinedFor('not_found'));
   return read?.session?.state === HostedState.OPEN ? read.session : undefined;
 }
 
@@ -102,15 +97,7 @@ function inputsOf(inputs: FormInputs) {
 const SITE = '_site';
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set([
-  '_next',
-  '_error',
-  '_gotcha',
-  '_source',
-  '_lang',
-  CHARSET_INPUT,
-  SITE,
-]);
+const controls = new Set(['_next', '_error', '_gotcha', '_source', '_lang', CHARSET_INPUT, SITE]);
 
 /**
  * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they

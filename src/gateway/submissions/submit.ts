@@ -172,7 +172,7 @@ async function acceptDemo(context: RouteContext): Promise<void> {
   const { answers, source = '' } = body.data;
   const input = { answers, source, idempotencyKey: key };
   const { submissionId } = await context.call(rpcs.createDemoSubmission, input).catch((error: unknown) => {
-    throw flat ? withFlatPaths(error) : error;
+    throw flat ? withPaths(error, (path) => path.replace(/^answers\./, '')) : error;
   });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
@@ -180,9 +180,4 @@ async function acceptDemo(context: RouteContext): Promise<void> {
 /** A flat body, `{name, email, message}`, in the envelope of every other form. */
 function nestedOf({ source, ...answers }: Record<string, unknown>): unknown {
   return source === undefined ? { answers } : { answers, source };
-}
-
-/** The same error with the paths of a flat body. */
-function withFlatPaths(error: unknown): unknown {
-  return withPaths(error, (path) => path.replace(/^answers\./, ''));
 }

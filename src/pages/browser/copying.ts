@@ -1,3 +1,5 @@
+import { element } from './element.ts';
+
 /** The side of a QR code as a picture: enough for print. */
 const PIXELS = 1024;
 
@@ -17,13 +19,9 @@ for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-p
   if (code === null) break;
   button.hidden = false;
   button.onclick = () => {
-    const canvas = Object.assign(document.createElement('canvas'), { width: PIXELS, height: PIXELS });
+    const canvas = element('canvas', { width: PIXELS, height: PIXELS });
     canvas.getContext('2d')?.drawImage(code, 0, 0, PIXELS, PIXELS);
-    const link = document.createElement('a');
-    link.download = button.getAttribute('data-png') ?? '';
-    link.href = canvas.toDataURL('image/png');
-    link.click();
+    const download = button.getAttribute('data-png') ?? '';
+    element('a', { download, href: canvas.toDataURL('image/png') }).click();
   };
 }
-
-export {};

@@ -1,3 +1,5 @@
+import { element } from './element.ts';
+
 /*
  * Puts a form in the place of its own tag: <script src="…/embed.js" data-form="form_…"></script>, or a session of one
  * by data-session. With data-popup="Words" there is a button with these words, which opens the form in a dialog.
@@ -12,8 +14,7 @@
   if (script instanceof HTMLScriptElement && id) {
     const address = new URL(`f/${encodeURIComponent(id)}`, script.src);
     address.search = script.getAttribute('data-query') ?? '';
-    const frame = document.createElement('iframe');
-    frame.title = script.getAttribute('data-title') ?? 'Form';
+    const frame = element('iframe', { title: script.getAttribute('data-title') ?? 'Form' });
     if (script.hasAttribute('data-transparent')) frame.name = 'form-transparent';
     frame.style.cssText = 'display:block;width:100%;height:20rem;border:0';
     addEventListener('message', ({ source, origin, data }) => {
@@ -21,7 +22,7 @@
       if (data?.type === 'form-height' && data.height > 0) frame.style.height = `${Number(data.height)}px`;
       if (data?.type === 'form-escape' && dialog.open) dialog.close();
     });
-    const dialog = document.createElement('dialog');
+    const dialog = element('dialog');
     const words = script.getAttribute('data-popup');
     if (words === null) {
       frame.src = address.href;
@@ -41,17 +42,13 @@
 
     /** The form is loaded when the dialog is first opened, and stays as it was when it is closed. */
     function popup(openWords: string, closeWords: string): HTMLElement {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.textContent = openWords;
-      button.className = 'form-popup-button';
+      const className = 'form-popup-button';
+      const button = element('button', { type: 'button', textContent: openWords, className });
       document.adoptedStyleSheets.push(popupStyle());
       dialog.setAttribute('aria-label', frame.title);
       dialog.style.cssText =
         'box-sizing:border-box;width:min(42rem,100vw - 1rem);max-width:none;max-height:calc(100dvh - 1rem);padding:0;border:0;background:none;overflow:auto';
-      const close = document.createElement('button');
-      close.type = 'button';
-      close.textContent = '×';
+      const close = element('button', { type: 'button', textContent: '×' });
       close.setAttribute('aria-label', closeWords);
       close.style.cssText =
         'display:block;position:sticky;top:0;margin:0 0 .5rem auto;width:2.5rem;height:2.5rem;border:0;border-radius:50%;background:#17191f;color:#fff;font:1.5rem/1 sans-serif;cursor:pointer;z-index:1';

@@ -1,9 +1,8 @@
 import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { evaluate } from '../../domain/conditions/condition.ts';
 import { readNumber } from '../../domain/fields/number-text.ts';
-import { foldPhone } from '../../domain/fields/phone-number.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
-import { isInvisible } from '../../domain/text/typed-signs.ts';
+import { foldPhone, isInvisible } from '../../domain/text/typed-signs.ts';
 import { inDigits } from '../../text/quantities.ts';
 
 /**
@@ -114,7 +113,12 @@ function localText(time: Date): string {
  */
 export function followConditions(root: Element): void {
   const answers: Record<string, unknown> = {};
-  for (const [id, { kind, inputs }] of carriedInputs(root)) answers[id] = typed(kind, id, inputs);
+  const carried = new Map<string, HTMLInputElement[]>();
+  for (const input of root.querySelectorAll<HTMLInputElement>('input[data-carried]')) {
+    const [id = ''] = input.name.split('.', 1);
+    carried.set(id, [...(carried.get(id) ?? []), input]);
+  }
+  for (const [id, inputs] of carried) answers[id] = typed(inputs[0]?.dataset.carried ?? '', id, inputs);
   for (const field of root.querySelectorAll<HTMLElement>('[data-field]')) {
     const condition = field.getAttribute('data-when');
     const visible = condition === null || evaluate(JSON.parse(condition), answers);
@@ -122,17 +126,6 @@ export function followConditions(root: Element): void {
     const id = field.getAttribute('data-field') ?? '';
     if (visible) answers[id] = typed(field.getAttribute('data-kind') ?? '', id, inputsIn(field, id));
   }
-}
-
-/** The inputs of other steps by the field they belong to. */
-function carriedInputs(root: Element): Map<string, { kind: string; inputs: Input[] }> {
-  const fields = new Map<string, { kind: string; inputs: Input[] }>();
-  for (const { name, value, dataset } of root.querySelectorAll<HTMLInputElement>('input[data-carried]')) {
-    const [id = ''] = name.split('.', 1);
-    const { kind, inputs } = fields.get(id) ?? { kind: dataset.carried ?? '', inputs: [] };
-    fields.set(id, { kind, inputs: [...inputs, { name, value }] });
-  }
-  return fields;
 }
 
 /** The ids of the fields of this step that can be seen. */

@@ -1,4 +1,5 @@
 import './copying.ts';
+import { element } from './element.ts';
 
 /**
  * Checks the form that a person writes whenever they stop typing, shows its page beside it, and makes it. The key that
@@ -76,10 +77,8 @@ async function preview(): Promise<void> {
 
 function showPage(html: string, steps: [number, string][], step: number | undefined): void {
   // A new frame adds nothing to the browser's history.
-  const frame = document.createElement('iframe');
-  frame.title = 'Preview of the form';
+  const frame = element('iframe', { title: 'Preview of the form', srcdoc: html });
   frame.setAttribute('sandbox', '');
-  frame.srcdoc = html;
   the('#preview', HTMLElement).replaceChildren(frame);
   stepChoice.replaceChildren(
     ...steps.map(([number, title]) => new Option(title, String(number), false, number === step)),
@@ -99,14 +98,12 @@ function showProblems(problems: readonly Problem[]): void {
 }
 
 function itemOf({ line, path, message }: Problem): HTMLElement {
-  const link = document.createElement('a');
-  link.href = '#definition';
-  link.textContent = `Line ${line}`;
+  const link = element('a', { href: '#definition', textContent: `Line ${line}` });
   link.addEventListener('click', (event) => {
     event.preventDefault();
     selectLine(line);
   });
-  const item = document.createElement('li');
+  const item = element('li');
   item.append(link, `: ${path === '' ? '' : `${path}: `}${message}`);
   return item;
 }

@@ -9,7 +9,7 @@ import {
   shownFields,
 } from './inputs.ts';
 import { prepareRankings } from './ranking.ts';
-import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './saving.ts';
+import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, readDraft, textsOf } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
 import { showLocalTimes } from './times.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
@@ -281,19 +281,13 @@ function pageOf(): number {
 
 /** Whether the texts of the answers alone have more bytes than the form takes. */
 function isTooLong(form: HTMLFormElement): boolean {
-  const texts = [...new FormData(form)].flatMap(([name, value]) =>
-    name.startsWith('_') || typeof value !== 'string' ? [] : [value],
-  );
+  const texts = textsOf(form).flatMap(([name, value]) => (name.startsWith('_') ? [] : [value]));
   return new Blob(texts).size > Number(wordsOf(form)('max-bytes') || Infinity);
 }
 
 /** The inputs as the form would post them. */
 function dataOf(form: HTMLFormElement): FormData | URLSearchParams {
-  const data = new FormData(form);
-  if (form.getAttribute('enctype') !== null) return data;
-  return new URLSearchParams(
-    [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
-  );
+  return form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(form)) : new FormData(form);
 }
 
 /**

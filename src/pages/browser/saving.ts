@@ -71,12 +71,9 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   };
 }
 
-/** The texts of the form, without files, which are uploaded on their own. */
 function request(form: HTMLFormElement): RequestInit {
-  const data = new FormData(form);
-  data.set('_go', 'save');
-  const texts = [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
-  const body = new URLSearchParams(texts);
+  const body = new URLSearchParams(textsOf(form));
+  body.set('_go', 'save');
   return {
     method: 'POST',
     body,
@@ -87,6 +84,13 @@ function request(form: HTMLFormElement): RequestInit {
 }
 
 const MAX_KEPT_ALIVE = 60 * 1024;
+
+/** What the form would post, without files, which are uploaded on their own. */
+export function textsOf(form: HTMLFormElement): Inputs {
+  return [...new FormData(form)].flatMap(
+    ([name, value]): Inputs => (typeof value === 'string' ? [[name, value]] : []),
+  );
+}
 
 /** Long enough to finish a word, short enough to lose little. */
 const QUIET_MS = 700;
@@ -119,14 +123,11 @@ type Saver = {
  * the token that tells it apart: sent again, it makes no second submission.
  */
 export function keepDraft(form: HTMLFormElement): void {
-  const inputs = [...new FormData(form)].flatMap(
-    ([name, value]): Inputs => (typeof value === 'string' ? [[name, value]] : []),
-  );
   const files = [...form.querySelectorAll<HTMLElement>('[data-unsent]')].map((row): Inputs[number] => [
     row.closest('[data-field]')?.getAttribute('data-field') ?? '',
     row.dataset.unsent ?? '',
   ]);
-  const draft: Draft = { inputs, files, at: readDraft()?.at ?? new Date().toISOString() };
+  const draft: Draft = { inputs: textsOf(form), files, at: readDraft()?.at ?? new Date().toISOString() };
   withStorage((storage) => storage.setItem(location.pathname, JSON.stringify(draft)));
 }
 

@@ -1,3 +1,4 @@
+import { element } from './element.ts';
 import { forgetProblem } from './inputs.ts';
 import { type Changed, keptRow, prepareKept, track, uploadFile, type Words } from './uploads.ts';
 
@@ -90,7 +91,7 @@ async function prepare(frame: HTMLElement, words: Words, changed: Changed): Prom
     const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve));
     if (blob === null || current !== drawing) return;
     const field = frame.dataset.signature ?? '';
-    const row = document.createElement('li');
+    const row = element('li');
     const uploaded = await uploadFile(
       { field, limits: frame, row, words },
       new File([blob], 'signature.png', { type: blob.type }),

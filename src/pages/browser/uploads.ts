@@ -1,4 +1,5 @@
 import { fileSizeInWords } from '../../text/quantities.ts';
+import { element } from './element.ts';
 import { forgetProblem } from './inputs.ts';
 import { keepSession, sessionHeaders } from './saving.ts';
 
@@ -52,10 +53,9 @@ export function showUnsent(
   words: Words,
 ): void {
   for (const [field, name] of files) {
-    const row = document.createElement('li');
-    const text = row.appendChild(document.createElement('span'));
-    text.className = 'error';
-    text.textContent = `${words('upload-failed').replace('{file}', name)} ${words('choose-again')}`;
+    const textContent = `${words('upload-failed').replace('{file}', name)} ${words('choose-again')}`;
+    const row = element('li');
+    row.append(element('span', { className: 'error', textContent }));
     row.dataset.unsent = name;
     root.querySelector(`[data-field="${field}"][data-type=file] ul.files`)?.append(row);
   }
@@ -68,7 +68,7 @@ async function upload(
   words: Words,
   changed: Changed,
 ): Promise<void> {
-  const row = list.appendChild(document.createElement('li'));
+  const row = list.appendChild(element('li'));
   const uploaded = await uploadFile({ field: input.name, limits: input, row, words }, file);
   if (uploaded === undefined) return;
   keptRow(row, input.name, uploaded);
@@ -81,9 +81,8 @@ export async function uploadFile(
   { field, limits, row, words }: Uploading,
   file: File,
 ): Promise<Uploaded | undefined> {
-  const text = row.appendChild(document.createElement('span'));
-  const bar = row.appendChild(document.createElement('progress'));
-  bar.max = 100;
+  const text = row.appendChild(element('span'));
+  const bar = row.appendChild(element('progress', { max: 100 }));
   const show = (percent: number) => {
     bar.value = percent;
     text.textContent = words('uploading').replace('{file}', file.name).replace('{percent}', String(percent));
@@ -108,18 +107,13 @@ export async function uploadFile(
 
 /** Makes a row that of an uploaded file: its name and size, and the inputs that carry it. */
 export function keptRow(row: Element, field: string, { upload_id: id, filename, size }: Uploaded): void {
-  const name = document.createElement('span');
-  name.className = 'name';
-  name.textContent = filename;
-  const note = document.createElement('span');
-  note.className = 'note';
-  note.textContent = fileSizeInWords(size, document.documentElement.lang);
+  const textContent = fileSizeInWords(size, document.documentElement.lang);
   row.replaceChildren(
-    hidden(field, id),
-    hidden(`_name.${id}`, filename),
-    hidden(`_size.${id}`, String(size)),
-    name,
-    note,
+    element('input', { type: 'hidden', name: field, value: id }),
+    element('input', { type: 'hidden', name: `_name.${id}`, value: filename }),
+    element('input', { type: 'hidden', name: `_size.${id}`, value: String(size) }),
+    element('span', { className: 'name', textContent: filename }),
+    element('span', { className: 'note', textContent }),
   );
 }
 
@@ -147,24 +141,13 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
 }
 
 function removal(row: Element, name: string, words: Words, changed: Changed): HTMLElement {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'quiet';
-  button.textContent = words('remove');
+  const button = element('button', { type: 'button', className: 'quiet', textContent: words('remove') });
   button.setAttribute('aria-label', words('remove-file').replace('{file}', name));
   button.onclick = () => {
     row.remove();
     changed();
   };
   return button;
-}
-
-function hidden(name: string, value: string): HTMLInputElement {
-  const input = document.createElement('input');
-  input.type = 'hidden';
-  input.name = name;
-  input.value = value;
-  return input;
 }
 
 export type Words = (name: string) => string;

@@ -43,11 +43,9 @@ function fieldOf(field: Field, view: FieldView): Html {
   const { layout, render } = controlOf(field);
   const dir = ownDir(language);
   const frame = attributes({
-    class: [
-      'field',
-      ...(layout === 'statement' ? ['statement'] : []),
-      ...(problem === undefined ? [] : ['wrong']),
-    ].join(' '),
+    class: ['field', layout === 'statement' && layout, problem !== undefined && 'wrong']
+      .filter(Boolean)
+      .join(' '),
     'data-field': id,
     'data-type': type,
     'data-kind': fieldRules[type].kind,

@@ -5,8 +5,6 @@ import {
   HostedService,
   type HostedSession,
   HostedState,
-  type Input,
-  InputSchema,
   type PostHostedRequestSchema,
   type PostHostedResponse,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
@@ -44,7 +42,8 @@ export function sourceOf(exchange: PageExchange): PageSource {
   response.set('referrer-policy', 'same-origin');
   const id = String(request.params.sessionId);
   const formId = id.startsWith('form_') ? id : '';
-  const prefill = formId === '' ? [] : prefillOf(request);
+  const filledIn = Object.entries(formId === '' ? {} : request.query);
+  const prefill = filledIn.map(([name, values]) => ({ name, values: textsIn(values) }));
   const posted = request.method === 'POST';
   const poster = posted ? posterOf(exchange) : 'own';
   const unproven = poster === 'unknown';
@@ -157,13 +156,6 @@ export function fieldsOf({ fields }: Pick<HostedSession, 'fields'>): Field[] {
   const definition = definitionFromMessage(create(FormDefinitionSchema, { fields }));
   // The service has checked them and filled in every default before it stored them.
   return (definition as { fields: Field[] }).fields;
-}
-
-/** The inputs that the page's address fills in, by their names. */
-function prefillOf({ query }: Request): Input[] {
-  return Object.entries(query).map(([name, values]) =>
-    create(InputSchema, { name, values: textsIn(values) }),
-  );
 }
 
 /** The query of the page's address with another language or step, or none, and all else that it has. */

@@ -1,5 +1,4 @@
-import { create } from '@bufbuild/protobuf';
-import { HostedState, type Input, InputSchema } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { type UploadFileRequest, UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
@@ -55,10 +54,8 @@ export function readPosted(inputs: FormInputs, files: PostedFiles): Posted {
 }
 
 /** The posted texts as an RPC takes them. */
-export function inputsOf(texts: ReadonlyMap<string, readonly string[]>): Input[] {
-  return [...texts].map(([name, values]) =>
-    create(InputSchema, { name, values: values.length === 0 ? [''] : [...values] }),
-  );
+export function inputsOf(texts: ReadonlyMap<string, readonly string[]>) {
+  return [...texts].map(([name, values]) => ({ name, values: values.length === 0 ? [''] : [...values] }));
 }
 
 /** The names and sizes of files. They are shown to their sender only, so the page may carry them. */
@@ -168,16 +165,14 @@ export async function postUpload(exchange: PageExchange): Promise<void> {
   const source = sourceOf(exchange);
   const issueToken = textOf(request.headers['x-form-issued']);
   await readOpen(source, new Map([['_session', [textOf(request.headers['x-form-session'])]]]));
-  const upload = await uploadFile(
-    exchange,
-    await source.uploadTarget(issueToken),
-    {
-      name: textOf(request.query.field),
-      filename: textOf(request.query.filename),
-      content: readParts(request, MAX_FILE_BYTES),
-    },
-    source.browser(),
-  );
+  const target = await source.uploadTarget(issueToken);
+  const { field, filename } = request.query;
+  const file = {
+    name: textOf(field),
+    filename: textOf(filename),
+    content: readParts(request, MAX_FILE_BYTES),
+  };
+  const upload = await uploadFile(exchange, target, file, source.browser());
   sendJson(response, 201, {
     upload: {
       upload_id: upload?.id,

@@ -7,7 +7,8 @@ import { inputTexts } from '../../domain/answers/answer-texts.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { qrSvg } from '../../domain/definition/share.ts';
-import { isObject, ownValue } from '../../domain/json/json.ts';
+import { uploadsIn } from '../../domain/fields/file.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { prefersJson, sendPage } from '../../http/reply.ts';
 import type { Language } from '../../text/words.ts';
@@ -88,16 +89,8 @@ export function textsOf(
 
 /** What is known of uploaded files among the answers. */
 function filesOf(answers: FormView['answers']): KnownFiles {
-  const files = Object.values(answers)
-    .flat()
-    .filter(isObject)
-    .filter((answer) => 'filename' in answer);
-  return new Map(
-    files.map(({ upload_id: id, filename, size }) => [
-      String(id),
-      { name: String(filename), size: Number(size) },
-    ]),
-  );
+  const files = Object.values(answers).flatMap(uploadsIn);
+  return new Map(files.map(({ id, filename, size }) => [id, { name: filename, size }]));
 }
 
 /** Links to the page in the languages that it can be read in; nothing if there is but one. */

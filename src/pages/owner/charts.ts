@@ -48,13 +48,12 @@ function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Languag
   const first = all.findIndex(({ count }) => count > 0);
   const days = all.slice(Math.min(first === -1 ? all.length : first, all.length - LEAST_DAYS));
   const max = Math.max(0, ...days.map(({ count }) => count));
-  const rows = days.toReversed().map(
-    ({
-      date,
-      count,
-    }) => html`<tr><th scope="row">${dayInWords(new Date(date), language.tag)}</th><td>${inDigits(count, language.tag)}</td></tr>
-`,
-  );
+  const rows = days
+    .toReversed()
+    .map(
+      ({ date, count }) =>
+        html`<tr><th scope="row">${dayInWords(new Date(date), language.tag)}</th><td>${inDigits(count, language.tag)}</td></tr>\n`,
+    );
   return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language.tag) })}</p>
 ${dayBars(days, max, owner.byDay)}
 <p class="axis" dir="ltr" aria-hidden="true">${[days.at(0), days.at(-1)].map((day) => html`<span dir="${language.direction}">${shortDayInWords(new Date(day?.date ?? ''), language.tag)}</span>`)}</p>

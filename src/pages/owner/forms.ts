@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import { FormAvailability, type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
-import { type Html, html } from '../../domain/text/html.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { undefinedFor } from '../../http/errors.ts';
 import { present } from '../../http/shape.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
@@ -74,11 +74,6 @@ export function openingOf(form: OwnedForm, { owner }: Language, { base, csrf, mo
   const { text, action, label } = openings(owner)[form.availability];
   return html`<p>${text}</p>
 ${action !== undefined && buttonForm({ action: `${base}/${action}`, csrf, label, quiet: action === 'close', more })}`;
-}
-
-/** Whether a form takes responses, and what its owner can do about it. */
-function openingText({ availability }: OwnedForm, { owner }: Language): string {
-  return openings(owner)[availability].text;
 }
 
 /** A form that closed by itself is opened again by what its text says. */
@@ -158,14 +153,10 @@ export function formHead(form: OwnedForm, here: FormPage, request: Request, lang
   ];
   return html`<h1><bdi>${form.name}</bdi> <span class="tag">${statusOf(form, language)}</span></h1>
 <nav class="tabs" aria-label="${form.name}">${pages.map(
-    ([
-      page,
-      name,
-      url,
-    ]) => html`<a href="${url}"${page === here ? html` aria-current="page"` : false}>${name}</a>
-`,
+    ([page, name, url]) =>
+      html`<a${attributes({ href: url, 'aria-current': page === here && 'page' })}>${name}</a>\n`,
   )}</nav>
-${here !== 'settings' && form.availability !== FormAvailability.OPEN && html`<p class="notice">${openingText(form, language)}</p>`}`;
+${here !== 'settings' && form.availability !== FormAvailability.OPEN && html`<p class="notice">${openings(owner)[form.availability].text}</p>`}`;
 }
 
 /** The relative address of a form's first page. */

@@ -22,6 +22,7 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
     if (request.method === 'POST') checkCsrf(inputs, session);
     const client = new RpcClient(options.transport, { request, response }, 'page', session);
     const call: Call = client.call.bind(client);
+    const receive: RpcClient['receive'] = client.receive.bind(client);
     const csrf = csrfToken(session);
     let asked: Promise<{ address: string }> | undefined;
     const addressOf = async () => {
@@ -29,13 +30,7 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
       return (await asked).address;
     };
     try {
-      const content = await handle({
-        ...open,
-        call,
-        receive: client.receive.bind(client),
-        addressOf,
-        csrf,
-      });
+      const content = await handle({ ...open, call, receive, addressOf, csrf });
       if (content === undefined || content.signedOut === true) return content;
       return { ...content, signedIn: { address: await addressOf(), csrf } };
     } catch (error) {
@@ -123,8 +118,7 @@ export function redirect(response: Response, url: string): undefined {
 
 /** The id that the path names. */
 export function idIn({ params }: Request): string {
-  const { id } = params;
-  return typeof id === 'string' ? id : '';
+  return String(params.id);
 }
 
 /** A query parameter as one text; empty if it is not given. */

@@ -30,7 +30,7 @@ export const askForLink: HandleOpen = async ({ request, call, language, inputs, 
 export const showSignInLink: HandleOpen = async (exchange) => {
   const { request, call, language, cookies } = exchange;
   const { linkTitle: title, linkText, stay, elsewhereText } = language.owner;
-  const asked = { token: tokenIn(request.params), browser: cookies.browser() };
+  const asked = { token: String(request.params.token), browser: cookies.browser() };
   const link = await call(rpcs.getSignInLink, asked).catch(unusable);
   if (link === undefined) return unusableLink(exchange);
   const { address } = link;
@@ -44,7 +44,7 @@ export const showSignInLink: HandleOpen = async (exchange) => {
 export const followSignInLink: HandleOpen = async (exchange) => {
   const { request, response, call, inputs, cookies } = exchange;
   const opened = await call(rpcs.signIn, {
-    token: tokenIn(request.params),
+    token: String(request.params.token),
     browser: cookies.browser(),
     stay: inputs.has('stay'),
     formerSessionToken: cookies.session() ?? '',
@@ -112,7 +112,3 @@ ${more}`;
 }
 
 const unusable = undefinedFor('invalid_token', 'token_used');
-
-function tokenIn({ token }: Record<string, unknown>): string {
-  return typeof token === 'string' ? token : '';
-}

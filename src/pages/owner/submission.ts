@@ -1,4 +1,3 @@
-import type { JsonValue } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import {
@@ -10,7 +9,7 @@ import {
 import type { Upload } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { type Delivery, DeliveryStatus, MailKind } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { readableAddress } from '../../domain/addresses/readable-address.ts';
-import { isObject } from '../../domain/json/json.ts';
+import { uploadsIn } from '../../domain/fields/file.ts';
 import { type Html, html } from '../../domain/text/html.ts';
 import { lastOf } from '../../http/multipart.ts';
 import { sendFile } from '../../http/reply.ts';
@@ -125,7 +124,7 @@ function answersOf(
   if (texts.length === 0) return html`<p class="lead">${owner.noText}</p>`;
   return html`${isSame && together !== undefined && html`<p class="note">${owner.origin}: ${together}</p>`}
 <dl>${texts.map(({ fieldId, label, text }) => {
-    const given = filesIn(stored?.answers?.[fieldId]).flatMap((id) => uploads.get(id) ?? []);
+    const given = uploadsIn(stored?.answers?.[fieldId]).flatMap(({ id }) => uploads.get(id) ?? []);
     const answer =
       given.length > 0
         ? html`<dd>${filesOf(given, label, base, language)}</dd>`
@@ -143,14 +142,6 @@ function originOf({ by, keyId }: AnswerOrigin, { owner, words }: Language): stri
   if (by === AnswerChannel.DEFAULT) return owner.byDefault;
   if (by === AnswerChannel.MCP_USER) return words.answeredByMcpUser;
   return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
-}
-
-/** The ids of the uploads in an answer. */
-function filesIn(answer: JsonValue | undefined): string[] {
-  return [answer].flat().flatMap((file) => {
-    const id = isObject(file) ? file.upload_id : undefined;
-    return typeof id === 'string' ? [id] : [];
-  });
 }
 
 /** The files of an answer; pictures, as signatures are, show themselves. */

@@ -1,11 +1,8 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type FormDefinition, FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
 import {
-  type CsvForPeopleSchema,
   type OwnedForm,
   type OwnedSubmission,
-  type OwnedSubmissionFilterSchema,
   OwnersService,
 } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { ExportFormat, SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
@@ -97,7 +94,7 @@ export const exportSubmissions: HandleOwner = async (exchange) => {
 };
 
 /** Spreadsheets of languages with a decimal comma part cells by semicolons. */
-function forPeople({ owner, tag }: Language): MessageInitShape<typeof CsvForPeopleSchema> {
+function forPeople({ owner, tag }: Language) {
   const hasComma = new Intl.NumberFormat(tag).format(1.5).includes(',');
   return {
     delimiter: hasComma ? ';' : ',',
@@ -289,11 +286,7 @@ function readFilter(valueIn: (name: string) => string): Filter {
 }
 
 /** The same as the RPCs take it: whole days in UTC, the last one included. */
-function filterToMessage({
-  spam,
-  from,
-  until,
-}: Filter): MessageInitShape<typeof OwnedSubmissionFilterSchema> {
+function filterToMessage({ spam, from, until }: Filter) {
   return {
     status: spam ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
     ...(from !== '' && { createdAfter: timestampFromMs(Date.parse(from)) }),

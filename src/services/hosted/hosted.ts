@@ -34,8 +34,6 @@ import { openVisitorsSession } from './saving.ts';
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   const warn = throttledWarning(context.log, context.now, WARN_EVERY_MS, MAX_WARNINGS);
   const noteNames = createNameNotes(context.database);
-  const note: Notes['note'] = (names) =>
-    void noteNames(names).catch((err: unknown) => warn({ err, formId: names.formId }, NOT_NOTED));
   const pageOf = async (request: SendRespondentCodeRequest | GiveRespondentCodeRequest) => {
     const target = { ...request, prefill: [], posted: true, begun: [] };
     const { form, stored: session } = await resolveVisit(context, target);
@@ -57,15 +55,11 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
 
     postHosted: (request, call) => postHosted(context, request, call),
 
-    async sendRespondentCode(request, call) {
-      return sendCode(context, await pageOf(request), request, call);
-    },
+    sendRespondentCode: async (request, call) => sendCode(context, await pageOf(request), request, call),
 
-    async giveRespondentCode(request, call) {
-      return giveCode(context, await pageOf(request), request, call);
-    },
+    giveRespondentCode: async (request, call) => giveCode(context, await pageOf(request), request, call),
 
-    submitPostedForm: (request, call) => submitPostedForm(context, request, call, { warn, note }),
+    submitPostedForm: (request, call) => submitPostedForm(context, request, call, { warn, noteNames }),
 
     previewForm: (request, call) => previewForm(context, request, call),
   };
@@ -77,7 +71,7 @@ const WARN_EVERY_MS = 60_000;
 
 /**
  * Accepts the post of a site's own HTML form. Where its answers are refused and it names a page for that, the failure
- * has the page's address in its header `location`. `warn` logs what was not followed, and `note` keeps for the owner
+ * has the page's address in its header `location`. `warn` logs what was not followed, and `noteNames` keeps for the owner
  * the names that no field has.
  *
  * A post without any inputs lacks answers.
@@ -86,7 +80,7 @@ async function submitPostedForm(
   context: ServiceContext,
   { formId, inputs, language, nextUrl, errorUrl, pageUrl, violations, ...rest }: SubmitPostedFormRequest,
   call: HandlerContext,
-  { warn, note }: Notes,
+  { warn, noteNames }: Notes,
 ) {
   const { requestHeader } = call;
   const form = await publishedForm(context.forms, formId);
@@ -110,8 +104,10 @@ async function submitPostedForm(
     const ignored = own
       .slice(0, foreignNames.kept)
       .map((name) => name.slice(0, foreignNames.length).toWellFormed());
-    if (!isSpam && ignored.length > 0)
-      note({ formId, names: ignored, lastAt: new Date(context.now()).toISOString() });
+    if (!isSpam && ignored.length > 0) {
+      const lastAt = new Date(context.now()).toISOString();
+      noteNames({ formId, names: ignored, lastAt }).catch((err: unknown) => warn({ err, formId }, NOT_NOTED));
+    }
     const redirectUrl = allowed(nextUrl);
     const notFollowed = redirectUrl === '' ? wantedBy(definition, nextUrl) : '';
     if (notFollowed !== '') warn({ formId, name: notFollowed }, NOT_FOLLOWED);
@@ -127,7 +123,7 @@ async function submitPostedForm(
   }
 }
 
-type Notes = { warn: Warn; note: (names: Parameters<NoteNames>[0]) => void };
+type Notes = { warn: Warn; noteNames: NoteNames };
 
 /** The control or setting that would have sent the person elsewhere; empty: none. */
 function wantedBy({ settings }: FormDefinition, nextUrl: string): string {

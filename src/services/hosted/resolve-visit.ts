@@ -1,12 +1,12 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
-import { type FormInput, namedInputs, readInputs } from '../../domain/answers/answer-texts.ts';
+import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
 import { notFound } from '../../domain/errors/failure.ts';
-import { type Field, type FieldType, isShown } from '../../domain/fields/field.ts';
+import { type Field, isShown } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
@@ -163,12 +163,7 @@ const statesOfForms: Record<Availability, HostedState> = {
  */
 async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): Promise<Answers> {
   const settable = settableByAddress(version.definition);
-  const types = new Map(settable.fields.map(({ id, type }) => [id, type]));
-  const meant = [...namedInputs(settable.fields, inputs).byName].map(([name, values]) => ({
-    name,
-    values: values.map(plusIn[types.get(name) ?? 'text'] ?? String),
-  }));
-  const read = readInputs(settable, meant);
+  const read = readInputs(settable, inputs, { fromLink: true });
   const given = Object.fromEntries(Object.entries(read).filter(([, answer]) => !isEmpty(answer)));
   if (Object.keys(given).length === 0) return {};
   const { fitting, refused } = await inTimeSlice(() => version.checkPosted(given, {}));
@@ -182,12 +177,6 @@ async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): 
   }
   return fitting;
 }
-
-/** Programs that pass a link on write `+` for itself, which then stands for a space. */
-const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
-  email: (text) => text.trim().replaceAll(' ', '+'),
-  phone: (text) => text.replace(/^ (?=[1-9])/, '+'),
-};
 
 const settableByAddress = memoize((definition: FormDefinition): FormDefinition => {
   const isSettable = ({ type, answeredBy }: Field) =>

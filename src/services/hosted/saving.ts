@@ -16,8 +16,7 @@ import { addKeylessBytes, bytesOfSession } from '../../store/keyless-storage.ts'
 import type { Session } from '../../store/sessions/session-table.ts';
 import { insertSession, lockSession, type NewSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
-import { refuseIfClosed } from '../forms/form-access.ts';
+import { type LiveVersion, refuseIfClosed } from '../forms/form-access.ts';
 import { refuseIfEnded, type Visit } from '../sessions/session-access.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';

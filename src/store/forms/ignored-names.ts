@@ -13,26 +13,22 @@ export function createNameNotes(database: Transactions): NoteNames {
 
 async function noteAll(database: Transactions, notes: readonly Note[]): Promise<undefined[]> {
   // In the order of the ids, so that no two processes wait for each other.
-  const byForm = [...Map.groupBy(notes, ({ formId }) => formId)].toSorted(([one], [other]) =>
-    one < other ? -1 : 1,
-  );
+  const byForm = Map.groupBy(notes, ({ formId }) => formId);
+  const locking = 'select ignored_names from forms where id = $1 for no key update';
   await database.transaction(async (tx) => {
-    for (const [formId, some] of byForm) {
-      const [row] = await tx.select('select ignored_names from forms where id = $1 for no key update', [
-        formId,
-      ]);
+    for (const id of [...byForm.keys()].sort()) {
+      const [row] = await tx.select(locking, [id]);
       const noted = new Map(Object.entries((row?.ignored_names ?? {}) as IgnoredNames));
-      for (const { names, lastAt } of some) for (const name of names) count(noted, name, lastAt);
+      for (const { names, lastAt } of byForm.get(id) ?? [])
+        for (const name of names) {
+          const own = noted.has(name) || noted.size < foreignNames.kept ? name : OTHERS;
+          noted.set(own, { count: (noted.get(own)?.count ?? 0) + 1, lastAt });
+        }
       const changed = JSON.stringify(Object.fromEntries(noted));
-      await tx.execute('update forms set ignored_names = $2 where id = $1', [formId, changed]);
+      await tx.execute('update forms set ignored_names = $2 where id = $1', [id, changed]);
     }
   });
   return notes.map(() => undefined);
-}
-
-function count(noted: Map<string, Noted>, name: string, lastAt: string): void {
-  const own = noted.has(name) || noted.size < foreignNames.kept ? name : OTHERS;
-  noted.set(own, { count: (noted.get(own)?.count ?? 0) + 1, lastAt });
 }
 
 /** In place of the names beyond those that are kept. */
@@ -44,6 +40,4 @@ export type NoteNames = (note: Note) => Promise<unknown>;
 type Note = { formId: string; names: readonly string[]; lastAt: string };
 
 /** How often each name came, and when last; under an empty one, the same of all others together. */
-export type IgnoredNames = Record<string, Noted>;
-
-type Noted = { count: number; lastAt: string };
+export type IgnoredNames = Record<string, { count: number; lastAt: string }>;

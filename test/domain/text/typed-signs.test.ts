@@ -3,9 +3,8 @@ import { asciiAddress } from '../../../src/domain/addresses/ascii-address.ts';
 import { isEmailAddress } from '../../../src/domain/addresses/email-address.ts';
 import { readableAddress } from '../../../src/domain/addresses/readable-address.ts';
 import { soughtValue } from '../../../src/domain/answers/answer-texts.ts';
-import { foldPhone } from '../../../src/domain/fields/phone-number.ts';
 import { SAYS_SOMETHING } from '../../../src/domain/fields/text.ts';
-import { inNfc, isBlank, isInvisible, plainSigns } from '../../../src/domain/text/typed-signs.ts';
+import { foldPhone, inNfc, isBlank, isInvisible, plainSigns } from '../../../src/domain/text/typed-signs.ts';
 import { givenForm, options } from '../given.ts';
 
 const number = '+49 (30) 901820-12';
