@@ -69,6 +69,18 @@ describe.each(oneEngine('postgres'))('access tokens at /mcp on %s', (engine) => 
     expect((await waiting).facts).toMatchObject({ status: 'submitted' });
   });
 
+  it('that end while a call waits get no answer', async () => {
+    const form = await service.givenPublishedForm({ fields: [{ id: 'a', type: 'text' }] });
+    const { json } = await service.post('/v1/sessions', { form_id: form.id });
+    await using agent = await startAgent(service, {
+      key: await token({ scope: 'sessions:read', exp: seconds(2) }),
+    });
+
+    const { failure } = await agent.use('wait_for_session', { session_id: json.session.id, timeout: 3 });
+
+    expect(failure).toMatchObject({ reason: 'invalid_key', message: 'The access token has expired' });
+  });
+
   it.each(scopes.filter((scope) => !['*', 'keys:write'].includes(scope)))(
     'give the tools that a key with %s has',
     async (scope) => {
