@@ -111,10 +111,9 @@ export function mediaTypeOf(contentType: string | undefined): string {
 
 /** A parameter of a header such as `Content-Type`; undefined if there is none of that name. */
 export function parameterOf(header: string | undefined, wanted: string): string | undefined {
-  for (const [, name = '', quoted, plain = ''] of (header ?? '').matchAll(parameters)) {
-    if (name.trim().toLowerCase() === wanted) return quoted?.replaceAll('\\"', '"') ?? plain.trim();
-  }
-  return undefined;
+  const all = [...(header ?? '').matchAll(parameters)];
+  const [, , quoted, plain] = all.find(([, name = '']) => name.trim().toLowerCase() === wanted) ?? [];
+  return quoted?.replaceAll('\\"', '"') ?? plain?.trim();
 }
 
 /**

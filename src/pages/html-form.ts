@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
-import { inputNames, namedInputs, readInputs } from '../domain/answers/answer-texts.ts';
+import { inputNames, namedInputs, readNamed } from '../domain/answers/answer-texts.ts';
 import type { Field } from '../domain/definition/definition.ts';
 import type { Violation } from '../domain/errors/violations.ts';
 import { uploadLimits } from '../domain/fields/index.ts';
@@ -80,7 +80,7 @@ function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
   const { byName, unknown } = namedInputs(fields, sent);
   const inputs = new Map([...byName, ...unknown.map((name) => [name, post.inputs.get(name) ?? []] as const)]);
   const language = lastOf(post.inputs, '_lang');
-  const answers = { ...session.answers, ...readInputs({ fields }, sent, { language }) };
+  const answers = { ...session.answers, ...readNamed({ fields }, byName, { language }) };
   const view = viewOf(request, session, fields, { answers, step: 1 });
   const texts = new Map(view.texts);
   for (const field of fields) if (uploadLimits(field) !== undefined) texts.delete(field.id);

@@ -11,7 +11,6 @@ import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
 import { foreignNames } from '../limits/limits.ts';
-import { memoize } from '../memoize.ts';
 import { foldPhone, normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
@@ -28,11 +27,19 @@ import type { Answers } from './answers.ts';
 export function readInputs(
   definition: Pick<FormDefinition, 'fields'>,
   inputs: readonly FormInput[],
-  { humanOnly = false, fromLink = false, ...typed }: { humanOnly?: boolean; fromLink?: boolean } & Typed = {},
+  options: ReadOptions = {},
 ): { [fieldId: string]: Json } {
-  const { byName } = namedInputs(definition.fields, inputs);
+  return readNamed(definition, namedInputs(definition.fields, inputs).byName, options);
+}
+
+/** Does what `readInputs` does, for inputs by the very names that fields have. */
+export function readNamed(
+  { fields }: Pick<FormDefinition, 'fields'>,
+  byName: NamedInputs['byName'],
+  { humanOnly = false, fromLink = false, ...typed }: ReadOptions = {},
+): { [fieldId: string]: Json } {
   const answers: { [fieldId: string]: Json } = {};
-  for (const field of definition.fields) {
+  for (const field of fields) {
     if (!takesAnswer(field) || (humanOnly && !isShown(field))) continue;
     if (inputNames(field).every((name) => (byName.get(name) ?? []).length === 0)) continue;
     const part = (name: string) => byName.get(`${field.id}.${name}`) ?? [];
@@ -42,6 +49,8 @@ export function readInputs(
   }
   return answers;
 }
+
+type ReadOptions = { humanOnly?: boolean; fromLink?: boolean } & Typed;
 
 /** Programs that pass a link on write `+` for itself, which then stands for a space. */
 const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
@@ -55,13 +64,19 @@ const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
  * that does not come by its own name. `unknown` are the names that no field has.
  */
 export function namedInputs(fields: readonly Field[], inputs: readonly FormInput[]): NamedInputs {
-  const { exact, folded } = namesOf(fields);
+  const exact = new Set(fields.filter(takesAnswer).flatMap(inputNames));
+  const alike = Map.groupBy(exact, (name) => name.toLowerCase());
   const exactOf = ({ name }: FormInput) => spellingsOf(name).find((spelling) => exact.has(spelling));
   const came = new Set(inputs.map(exactOf));
-  const meantBy = (input: FormInput) => {
-    const alike = spellingsOf(input.name).map((spelling) => folded.get(spelling.toLowerCase()));
-    return exactOf(input) ?? alike.find((name) => name !== undefined && !came.has(name));
+  const likeOf = (spelling: string) => {
+    const [only, ...others] = alike.get(spelling.toLowerCase()) ?? [];
+    return others.length === 0 && !came.has(only) ? only : undefined;
   };
+  const meantBy = (input: FormInput) =>
+    exactOf(input) ??
+    spellingsOf(input.name)
+      .map(likeOf)
+      .find((name) => name !== undefined);
   const { '': unknown = [], ...named } = Object.groupBy(inputs, (input) => meantBy(input) ?? '');
   const byName = Object.entries(named).map(([name, same = []]): [string, string[]] => [
     name,
@@ -69,17 +84,6 @@ export function namedInputs(fields: readonly Field[], inputs: readonly FormInput
   ]);
   return { byName: new Map(byName), unknown: unknown.map(({ name }) => name) };
 }
-
-/** The names of all inputs, and by their lower case those that no other is like. */
-const namesOf = memoize((fields: readonly Field[]) => {
-  const exact = new Set(fields.filter(takesAnswer).flatMap(inputNames));
-  const folded = new Map<string, string | undefined>();
-  for (const name of exact) {
-    const key = name.toLowerCase();
-    folded.set(key, folded.has(key) ? undefined : name);
-  }
-  return { exact, folded };
-});
 
 /** What a name may stand for; the value of a row may be a number, too. */
 function spellingsOf(name: string): string[] {

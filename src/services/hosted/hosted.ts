@@ -6,7 +6,7 @@ import type {
   SubmitPostedFormRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { foreignPost, namedInputs, readInputs } from '../../domain/answers/answer-texts.ts';
+import { foreignPost, namedInputs, readNamed } from '../../domain/answers/answer-texts.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failureOf, invalid, reasonOf, violationFromMessage } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
@@ -90,8 +90,8 @@ async function submitPostedForm(
   const allowed = (url: string) => allowedRedirect(url, requestHeader, allowedOrigins, pageUrl);
   try {
     if (violations.length > 0) throw invalid(violations.map(violationFromMessage));
-    const given = inputs.length > 0 ? readInputs(definition, inputs, typedIn(language)) : undefined;
     const { byName, unknown } = namedInputs(definition.fields, inputs);
+    const given = inputs.length > 0 ? readNamed(definition, byName, typedIn(language)) : undefined;
     const own = unknown.filter((name) => !name.startsWith('_'));
     const isSpam = rest.honeypot !== '';
     const foreign = isSpam || inputs.length === 0 || byName.size > 0 ? [] : foreignPost(definition, own);

@@ -1,4 +1,4 @@
-import { readInputs } from '../../../../src/domain/answers/answer-texts.ts';
+import { readNamed } from '../../../../src/domain/answers/answer-texts.ts';
 import { compileForm, foldAnswer, isUnanswered } from '../../../../src/domain/answers/answers.ts';
 import { stepAfter, stepsOf, visibleIds } from '../../../../src/domain/answers/steps.ts';
 import { isEmpty } from '../../../../src/domain/conditions/condition.ts';
@@ -293,12 +293,12 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
     set: (id, answer) => set(id, answer),
     setText(id, given) {
       const parts: Record<string, string | readonly string[]> = isParts(given) ? given : { '': given };
-      const inputs = Object.entries(parts).map(([part, text]) => ({
-        name: part === '' ? id : `${id}.${part}`,
-        values: typeof text === 'string' ? [text] : text,
-      }));
+      const inputs = Object.entries(parts).map(([part, text]): [string, readonly string[]] => [
+        part === '' ? id : `${id}.${part}`,
+        typeof text === 'string' ? [text] : text,
+      ]);
       const fields = shown.fields.filter((field) => field.id === id);
-      const read = readInputs({ fields }, inputs, { language, checksYears: true });
+      const read = readNamed({ fields }, new Map(inputs), { language, checksYears: true });
       set(id, read[id], typeof given === 'string' ? given : undefined);
     },
     next,
