@@ -154,7 +154,7 @@ describe('what is pasted', () => {
     await post(pasted);
 
     const query = new URLSearchParams({ 'filter[phone]': pasted.phone, 'filter[email]': pasted.email });
-    const found = await service.get(`/v1/forms/${form.id}/submissions?${query}`);
+    const found = await service.get(`/v1/forms/${form.id}/submissions?${query.toString()}`);
     const thanks = await post(pasted, 'text/html');
 
     expect(found.json.submissions[0]?.answers).toEqual(stored);
@@ -194,7 +194,7 @@ describe('a text in another normal form of Unicode', () => {
 
     for (const op of ['eq', 'in', 'contains']) {
       const query = new URLSearchParams({ [`filter[note][${op}]`]: wanted });
-      const found = await service.get(`/v1/forms/${form.id}/submissions?${query}`);
+      const found = await service.get(`/v1/forms/${form.id}/submissions?${query.toString()}`);
 
       expect(found.json.submissions.map(({ id }: { id: string }) => id)).toContain(json.submission_id);
     }

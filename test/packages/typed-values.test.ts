@@ -11,7 +11,12 @@ const definition = {
     { id: 'day', type: 'date', label: 'Tag', required: false, hidden: false, page: 1 },
     { id: 'phone', type: 'phone', label: 'Telefon', required: false, hidden: false, page: 1 },
     {
-      ...{ id: 'why', type: 'text', label: 'Warum', required: false, hidden: false, page: 1 },
+      id: 'why',
+      type: 'text',
+      label: 'Warum',
+      required: false,
+      hidden: false,
+      page: 1,
       visibleWhen: { field: 'phone', op: 'eq', value: '030 12-3' },
     },
   ],

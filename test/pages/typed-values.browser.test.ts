@@ -262,7 +262,10 @@ describe.skipIf(noBrowser)('what a person types', () => {
       phone: '030 12-3;ext=4',
       email: 'a@xn--mnchen-3ya.de',
       site: 'https://xn--mnchen-3ya.de',
-      ...{ a: 'a', b: 'b', c: 'c', d: 'd' },
+      a: 'a',
+      b: 'b',
+      c: 'c',
+      d: 'd',
     });
   });
 });
