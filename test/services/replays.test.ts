@@ -304,16 +304,18 @@ const uncounted: Record<string, Record<string, Outcome['outcome']>> = Object.fro
         definition: 'its own',
         schema: 'its own',
       }),
-      // What counts of a post are its source and answers: nothing has the name of the input that is added.
+      // What counts of a post are its source and answers. No field has the name of the input that is added, which the
+      // reply says; a text for a language is refused.
       ...(method.localName === 'submitPostedForm' && {
         caller: 'repeated',
         formId: 'its own',
-        inputs: 'repeated',
+        inputs: 'its own',
         honeypot: 'repeated',
         nextUrl: 'its own',
         pageUrl: 'repeated',
         errorUrl: 'repeated',
         violations: 'its own',
+        language: 'its own',
       }),
       // Nothing of a file is read before it is known what it is for.
       ...(method.parent === UploadsService && {
