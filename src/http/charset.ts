@@ -18,8 +18,9 @@ export function inputDecoder(inputs: readonly RawInput[], announced?: string): D
   const usual = decoderOf(announced || own || guessCharset(inputs));
   return ({ name, value, charset }) => {
     const decoder = charset ? decoderOf(charset) : usual;
+    const decode = (bytes: string) => decoder.decode(Buffer.from(bytes, 'latin1'));
     try {
-      return [decode(decoder, name), decode(decoder, value)];
+      return [decode(name), decode(value)];
     } catch {
       const message = `These bytes are not ${decoder.encoding}. Send the form in UTF-8, or name its charset`;
       throw undecodable(pathOf(name), message);
@@ -98,17 +99,13 @@ function decoderOf(label: string): TextDecoder {
   throw undecodable('', `The charset ${shown} is not taken. Send the form in UTF-8`);
 }
 
-function decode(decoder: TextDecoder, bytes: string): string {
-  return decoder.decode(Buffer.from(bytes, 'latin1'));
-}
-
 /** The error of a text that can't be decoded. */
 export function undecodable(path: string, message: string): Error {
   return contentError([custom(path, message)], undefined);
 }
 
 // Decoders of Node.js 20 and 22 take these bytes for control characters.
-if (decode(decoderOf('windows-1252'), '\x80\x9f') !== '€Ÿ')
+if (decoderOf('windows-1252').decode(Uint8Array.of(0x80, 0x9f)) !== '€Ÿ')
   throw new Error('This Node.js decodes windows-1252 wrongly. Start with the one of package.json');
 
 /** The bytes of a name and a value, each as the character with its number. */
