@@ -208,6 +208,9 @@ type Source = keyof typeof passedOn;
 /** Calls one RPC with one message, as `RpcClient` does. */
 export type Call = RpcClient['call'];
 
+/** One of several RPCs that are called alike. */
+export type OneOf<Method extends DescMethodUnary> = DescMethodUnary<Method['input'], Method['output']>;
+
 type Requested = { request: Request; response: Response };
 
 type CallStart = { header: Headers; values: ContextValues };

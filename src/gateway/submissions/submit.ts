@@ -1,14 +1,5 @@
-import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { z } from 'zod';
-import {
-  type CheckAnswersRequestSchema,
-  type CheckAnswersResponseSchema,
-  type CheckManagedAnswersResponseSchema,
-  type CreateManagedSubmissionResponseSchema,
-  type CreateSubmissionRequestSchema,
-  type CreateSubmissionResponseSchema,
-  SubmissionsService,
-} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../../domain/json/json.ts';
@@ -19,6 +10,7 @@ import { dropUndecodableQuery } from '../../http/charset.ts';
 import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
+import type { OneOf } from '../../http/rpc-client.ts';
 import { customRoute, type Route, readQuery, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
@@ -118,14 +110,8 @@ export const submitRoutes: Route[] = tagged('Submissions', [
  */
 async function acceptJson(
   context: RouteContext,
-  create: DescMethodUnary<
-    typeof CreateSubmissionRequestSchema,
-    typeof CreateSubmissionResponseSchema | typeof CreateManagedSubmissionResponseSchema
-  >,
-  check: DescMethodUnary<
-    typeof CheckAnswersRequestSchema,
-    typeof CheckAnswersResponseSchema | typeof CheckManagedAnswersResponseSchema
-  >,
+  create: OneOf<typeof rpcs.createSubmission | typeof rpcs.createManagedSubmission>,
+  check: OneOf<typeof rpcs.checkAnswers | typeof rpcs.checkManagedAnswers>,
 ): Promise<void> {
   const { id: formId, request, response } = context;
   const key = idempotencyKeyOf(request);

@@ -4,6 +4,7 @@ import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
+import type { OneOf } from '../../http/rpc-client.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, rootOf } from '../layout.ts';
 import { countOf, formHead, formIn, formUrl, openingOf } from './forms.ts';
@@ -108,21 +109,15 @@ export const setMails: HandleOwner = async (exchange) => {
 
 /** Adds a recipient, who is asked by email. */
 export const addRecipient: HandleOwner = (exchange) =>
-  ask(exchange, { input: 'recipient', done: 'doneAdded' }, (request) =>
-    exchange.call(rpcs.addFormRecipient, request),
-  );
+  ask(exchange, rpcs.addFormRecipient, { input: 'recipient', done: 'doneAdded' });
 
 /** Removes a recipient. */
 export const removeRecipient: HandleOwner = (exchange) =>
-  ask(exchange, { input: 'recipient', done: 'doneRemoved' }, (request) =>
-    exchange.call(rpcs.removeFormRecipient, request),
-  );
+  ask(exchange, rpcs.removeFormRecipient, { input: 'recipient', done: 'doneRemoved' });
 
 /** Asks somebody to take the form over. */
 export const offerForm: HandleOwner = (exchange) =>
-  ask(exchange, { input: 'new-owner', done: 'doneOffered' }, (request) =>
-    exchange.call(rpcs.offerOwnedForm, request),
-  );
+  ask(exchange, rpcs.offerOwnedForm, { input: 'new-owner', done: 'doneOffered' });
 
 /** Takes back that somebody was asked. */
 export const withdrawOffer: HandleOwner = async (exchange) => {
@@ -133,13 +128,13 @@ export const withdrawOffer: HandleOwner = async (exchange) => {
 /** Makes a call with the address that was entered; says so on the page if it is none. */
 async function ask(
   exchange: OwnerExchange,
+  method: OneOf<(typeof rpcs)['addFormRecipient' | 'removeFormRecipient' | 'offerOwnedForm']>,
   { input, done }: { input: Problem['input']; done: Done },
-  make: (request: { formId: string; email: string }) => Promise<unknown>,
 ): Promise<OwnerContent | undefined> {
-  const { request, inputs, language } = exchange;
+  const { request, call, inputs, language } = exchange;
   const email = lastOf(inputs, 'email').trim();
   try {
-    await make({ formId: idIn(request), email });
+    await call(method, { formId: idIn(request), email });
   } catch (error) {
     const { reason } = restErrorOf(error);
     if (reason !== 'invalid' && reason !== 'conflict') throw error;
