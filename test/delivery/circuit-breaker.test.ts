@@ -127,6 +127,30 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     },
   );
 
+  it('postpones nothing that nobody would make due, while a result says that the receiver has answered', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database, deliveredByWebhook);
+    const { id: webhookId } = await givenWebhook(database, form, { failingSince: new Date() });
+    await givenSubmissions(database, form, answers(2));
+    const postponement = {
+      webhookId,
+      tenant: form.projectId,
+      openUntil: new Date(Date.now() + 60_000),
+      totalSeconds: 1_800,
+    };
+
+    const postponing = await database.transaction(async (tx) => {
+      await tx.execute('update webhooks set failing_since = null where id = $1', [webhookId]);
+      const work = postponeDeliveries(database, postponement);
+      // The embedded database runs one transaction at a time.
+      if (engine === 'postgres') await Promise.race([work, until(() => isLocked(database))]);
+      return { work };
+    });
+    await postponing.work;
+
+    expect((await listQueue(database)).map((row) => row.postponed)).toEqual([false, false]);
+  });
+
   it('holds back nothing beyond the end of its retry schedule', async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database, deliveredByWebhook);
@@ -280,6 +304,13 @@ async function listQueue(database: Database) {
     postponed: postponed === true,
     dueAt: timeOf(due_at).getTime(),
   }));
+}
+
+async function isLocked(database: Database): Promise<boolean> {
+  const waiting = await database.select(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return waiting.length > 0;
 }
 
 /** As if the time had come. */

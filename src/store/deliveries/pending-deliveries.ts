@@ -109,10 +109,16 @@ export async function postponeDeliveries(
 ): Promise<void> {
   const slice = createSlices(database, GROUP);
   const postpone = async (tx: Queries, limit: number, after: { due: string; id: string }) => {
+    // No result can say that the receiver has answered until this commits: what then makes due what waits sees it.
+    const failing = await tx.select(
+      'select id from webhooks where id = $1 and failing_since is not null for share',
+      [webhookId],
+    );
+    if (failing.length === 0) return { isLast: true, last: after };
     const [row] = await tx.execute(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
-           and queued_at + $5 * interval '1 second' > $4 and exists (select from webhooks where id = $2 and failing_since is not null) as movable
+           and queued_at + $5 * interval '1 second' > $4 as movable
          from (${dueOf('$1')} union all ${dueOf(tenantOf('$1', 'true'))}) as due
          order by due_at, id limit $6
        ),
