@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { postponeDeliveries } from '../../../src/store/deliveries/pending-deliveries.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
+import { deliveredByWebhook, givenForm, givenWebhook } from '../../support/delivery.ts';
 
 const postponement = {
-  webhookId: 'wh_one',
   tenant: 'prj_one',
   openUntil: new Date('2026-11-27T12:00:00Z'),
   totalSeconds: 100_000,
@@ -13,11 +13,16 @@ it.each(engines)(
   'what waits for a failing webhook is moved in the order of its index, though the planner knows nothing of the table, on %s',
   async (engine) => {
     await using database = await openTestDatabase(engine);
-    await database.execute(`insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel,
+    const form = await givenForm(database, deliveredByWebhook);
+    const { id: webhookId } = await givenWebhook(database, form, { failingSince: new Date() });
+    await database.execute(
+      `insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel,
         kind, receiver, due_at, created_at, queued_at)
-      select 'dlv_' || n, 'prj_one', 'form_one', 'evt_' || n, 'wh_one', 'prj_one', 'webhook', 'submission.created',
-        'wh_one', '2026-11-27T11:00:00Z'::timestamptz + n * interval '1 millisecond', now(), '2026-11-27T11:00:00Z'
-      from generate_series(1, 5000) n`);
+      select 'dlv_' || n, 'prj_one', 'form_one', 'evt_' || n, $1, 'prj_one', 'webhook', 'submission.created',
+        $1, '2026-11-27T11:00:00Z'::timestamptz + n * interval '1 millisecond', now(), '2026-11-27T11:00:00Z'
+      from generate_series(1, 5000) n`,
+      [webhookId],
+    );
     const plans: string[] = [];
 
     await postponeDeliveries(
@@ -35,7 +40,7 @@ it.each(engines)(
             }),
           ),
       },
-      postponement,
+      { ...postponement, webhookId },
     );
 
     expect(plans).toHaveLength(1);
