@@ -54,8 +54,8 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
     if (text.trimStart().startsWith('{')) {
       throw failed(Reason.MEDIA_TYPE, 'JSON needs the header Content-Type: application/json');
     }
+    if (text.split('&', formPostLimits.inputs + 1).length > formPostLimits.inputs) throw tooManyInputs();
     inputs.push(...readUrlEncoded(text));
-    if (inputs.length > formPostLimits.inputs) throw tooManyInputs();
   } else {
     throw failed(Reason.MEDIA_TYPE, 'Expected the post of an HTML form');
   }

@@ -188,6 +188,21 @@ describe('a static site’s own form', () => {
     expect((await from('http://localhost:3000', 'application/json')).status).toBe(201);
   });
 
+  it.each(['a&', '&', '%41=&'])(
+    'is refused with more inputs than are taken, as many as fit: %s',
+    async (input) => {
+      const body = input.repeat(Math.floor((768 * 1024) / input.length));
+
+      const reply = await post(body, {
+        accept: 'application/json',
+        origin: 'https://site.example',
+        'content-type': 'application/x-www-form-urlencoded',
+      });
+
+      expect([reply.status, reply.json.error.reason]).toEqual([413, 'too_large']);
+    },
+  );
+
   it('gets JSON where that is preferred', async () => {
     const reply = await post(new URLSearchParams({ email: 'a@example.com' }), {
       ...html,
