@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { custom, type Violation } from '../errors/violations.ts';
-import { isObject, isScalar } from '../json/json.ts';
+import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
-import { type Condition, type ConditionOp, conditionOps, instantOf, isEmpty } from './condition.ts';
+import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
@@ -35,8 +35,8 @@ export const conditionSchema: z.ZodType<Condition> = z
   .meta({ id: 'Condition', description: 'A condition on the answers to earlier fields.' });
 
 /**
- * What is wrong with a field's condition beyond its shape: its size, the fields and options it names, and
- * operators without their value.
+ * What is wrong with a field's condition beyond its shape: its size, the fields it names, operators without
+ * their value, and values that their field never gives.
  *
  * Judges the condition as it was sent; parts of the wrong shape are left to the schema. `earlier`
  * holds the fields before this one by their ids. Nests no deeper than the JSON that came in.
@@ -78,42 +78,17 @@ function comparisonProblems(
   if (known === undefined) return problems;
   const fault = valueFault(known, value);
   if (fault !== undefined) return [...problems, { path: `${path}.value`, ...fault }];
-  const choices = typeof field === 'string' ? earlier.get(field) : undefined;
-  if (choices === undefined || !namesOptions(known, choices)) return problems;
-  const place = `${path}.value`;
-  const unknown = Array.isArray(value)
-    ? value.flatMap((each, at) => optionProblems(each, choices, `${place}.${at}`))
-    : optionProblems(value, choices, place);
-  return [...problems, ...unknown];
+  const judge = typeof field === 'string' ? earlier.get(field) : undefined;
+  if (judge === undefined) return problems;
+  if (!Array.isArray(value)) {
+    return [...problems, ...judge(known, value, `${path}.${value === undefined ? 'field' : 'value'}`)];
+  }
+  if (value.length === 0)
+    return [...problems, { path: `${path}.value`, code: 'too_small', message: NO_VALUES }];
+  return [...problems, ...value.flatMap((each, at) => judge(known, each, `${path}.value.${at}`))];
 }
 
-/** Whether what an operator compares with is an option. The others look for a part of a text, or for an order. */
-function namesOptions(op: ConditionOp, { isList }: Choices): boolean {
-  return ['eq', 'ne', 'in', 'nin'].includes(op) || (op === 'contains' && isList);
-}
-
-/** A condition on an option that its field lacks would always hold, or never. Some values mean that there is no answer. */
-function optionProblems(value: unknown, { options }: Choices, path: string): Violation[] {
-  if (isEmpty(value) || value === false || !isScalar(value)) return [];
-  // Nearly all are options as they stand. To look for times in thousands of texts takes longer than all else here.
-  if (typeof value === 'string' && (options.has(value) || options.has(comparedAs(value)))) return [];
-  const named = JSON.stringify(value).slice(0, MAX_SHOWN);
-  return [{ path, code: 'invalid_enum_value', message: `The field has no option ${named}` }];
-}
-
-/** Two texts are equal to conditions if these are the same. */
-function comparedAs(text: string): string | number {
-  const instant = instantOf(text);
-  return Number.isNaN(instant) ? text : instant;
-}
-
-/** The options that an answer names, to look up what conditions compare with: a form can have thousands of both. */
-export function choicesOf(options: readonly string[], isList: boolean): Choices {
-  return { options: new Set(options.map(comparedAs)), isList };
-}
-
-/** As many characters of a value as tell which one it is. */
-const MAX_SHOWN = 60;
+const NO_VALUES = 'Expected at least one value: this would always hold, or never';
 
 function valueFault(op: ConditionOp, value: unknown): Pick<Violation, 'code' | 'message'> | undefined {
   if (op === 'empty' || op === 'notEmpty') {
@@ -145,10 +120,13 @@ function walkList(input: unknown, path: string, depth: number): Node[] {
 /** More than people can follow, and still cheap to evaluate at each submission. */
 const MAX_DEPTH = 5;
 
-/** `undefined` for fields whose answers may be anything else than options. */
-type EarlierFields = ReadonlyMap<string, Choices | undefined>;
+/**
+ * What is wrong with comparing the answers of a field with a value, or with one of a list; the value is undefined for
+ * operators without one.
+ */
+export type ComparisonProblems = (op: ConditionOp, value: unknown, path: string) => readonly Violation[];
 
-/** A field's options; `isList` if an answer is several of them. */
-export type Choices = { options: ReadonlySet<string | number>; isList: boolean };
+/** Undefined for fields whose answers are not known. */
+type EarlierFields = ReadonlyMap<string, ComparisonProblems | undefined>;
 
 type Node = { input: Record<string, unknown>; path: string; depth: number };

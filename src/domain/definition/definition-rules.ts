@@ -1,9 +1,8 @@
 import { checkWebhookUrl } from '../addresses/ip-address.ts';
-import { type Choices, choicesOf, conditionProblems, countSearches } from '../conditions/condition-rules.ts';
+import { type ComparisonProblems, conditionProblems, countSearches } from '../conditions/condition-rules.ts';
 import { errorMessage } from '../errors/system-errors.ts';
-import { custom, required, type Violation } from '../errors/violations.ts';
-import { fieldTypes } from '../fields/field.ts';
-import { fieldRules } from '../fields/index.ts';
+import { custom, pathOf, required, type Violation } from '../errors/violations.ts';
+import type { FormFacts } from '../fields/field-type.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
@@ -15,7 +14,9 @@ import {
   readPattern,
   stepsFor,
 } from '../patterns/pattern.ts';
-import { fieldProblems } from './field-rules.ts';
+import { isBlank } from '../text/typed-signs.ts';
+import { comparisonProblems } from './comparisons.ts';
+import { answeredField, fieldProblems } from './field-rules.ts';
 import { isOrigin } from './settings.ts';
 import { translationProblems } from './translations.ts';
 
@@ -39,6 +40,7 @@ export function definitionProblems(input: unknown, options: DefinitionOptions): 
     ...translationProblems(input),
     ...visibilityProblems(fields, options),
     ...(options.isInUse === true ? [] : originProblems(input.settings)),
+    ...(options.isInUse === true ? [] : blankLabels(input)),
     ...tooManySearches(fields),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input, fields) : []),
@@ -56,6 +58,18 @@ function sharedIds(fields: FieldSent[]): Violation[] {
     if (id === undefined || first === index) return [];
     return [custom(`fields.${index}.id`, `Field ids must be unique; fields.${first} has the same`)];
   });
+}
+
+/** A label of spaces can't be read: people would answer what they are not asked. */
+function blankLabels(input: unknown, path: string[] = []): Violation[] {
+  const name = path.at(-1) ?? '';
+  // A translation has labels by the values of options and rows.
+  const isLabel = /label$/i.test(name) || ['options', 'rows'].includes(path.at(-2) ?? '');
+  if (typeof input === 'string' && input !== '' && isLabel && isBlank(input)) {
+    return [{ path: pathOf(...path), code: 'invalid_string', message: 'Expected a label that can be read' }];
+  }
+  if (typeof input !== 'object' || input === null) return [];
+  return Object.entries(input).flatMap(([key, value]) => blankLabels(value, [...path, key]));
 }
 
 function originProblems(settings: unknown): Violation[] {
@@ -82,26 +96,23 @@ function pageProblems(pages: unknown, fields: FieldSent[]): Violation[] {
 }
 
 function visibilityProblems(fields: FieldSent[], options: DefinitionOptions): Violation[] {
-  const earlier = new Map<string, Choices | undefined>();
-  return fields.flatMap((field, index) => {
-    const { visibleWhen } = isObject(field.input) ? field.input : {};
+  const earlier = new Map<string, ComparisonProblems | undefined>();
+  return fields.flatMap(({ id, input }, index) => {
+    const { visibleWhen } = isObject(input) ? input : {};
     const problems = conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
-    const choices = options.isInUse === true ? undefined : answerable(field);
-    if (field.id !== undefined) earlier.set(field.id, choices);
+    if (id !== undefined) earlier.set(id, options.isInUse === true ? undefined : judgeOf(input, options));
     return problems;
   });
 }
 
-/** What an answer to a field can be; undefined unless it is one or more of its options alone. */
-function answerable({ input, type }: FieldSent): Choices | undefined {
-  const known = fieldTypes.find((each) => each === type);
-  if (known === undefined || !isObject(input) || !Array.isArray(input.options)) return undefined;
-  const { choosesOptions, ordersOptions, kind } = fieldRules[known];
-  if (input.allowOther === true || (choosesOptions ?? ordersOptions) !== true) return undefined;
-  const values = input.options.map((option: unknown) => (isObject(option) ? option.value : undefined));
-  // One of the wrong shape is refused as such.
-  const options = values.filter((value) => typeof value === 'string');
-  return options.length < values.length ? undefined : choicesOf(options, kind === 'list');
+/** Judges what is compared with a field's answers, once a condition asks, by what is known of them. */
+function judgeOf(input: unknown, form: FormFacts): ComparisonProblems {
+  let judge: ComparisonProblems | undefined;
+  return (op, value, path) => {
+    const field = judge === undefined ? answeredField(input, form) : undefined;
+    judge ??= field === undefined ? () => [] : comparisonProblems(field);
+    return judge(op, value, path);
+  };
 }
 
 /** They are made at each submission, in texts as long as fit into one: 4 ns for each character. */
@@ -191,7 +202,7 @@ export type DefinitionOptions = {
   allowPrivateUrls: boolean;
   /** The URL of a webhook that leaves it out; absent: it is required. */
   keptUrl?: string;
-  /** Whether conditions and origins are those of a version in use, whose author alone could correct them. */
+  /** Whether it is of a version in use, whose author alone could correct what is refused since. */
   isInUse?: boolean;
 };
 

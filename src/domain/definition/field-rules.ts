@@ -17,25 +17,38 @@ import { startMatching } from '../patterns/pattern.ts';
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.
  *
  * `input` is the field as it was sent. An attribute of the wrong shape is ignored, so that it hides no problem of
- * another. The default is checked only if `patternFits`: its check runs the pattern.
+ * another. What needs the pattern is checked only if `patternFits`.
  */
 export function fieldProblems(
   input: unknown,
   path: string,
-  { patternFits, ...form }: FormFacts & { patternFits: boolean },
+  { patternFits, isInUse, ...form }: FormFacts & { patternFits: boolean; isInUse?: boolean },
 ): Violation[] {
   const type = typeOf(input);
   if (!isObject(input) || type === undefined) return [];
   const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
   const misplaced = foreign.map((attribute) => misplacedAttribute(pathOf(path, attribute), attribute, type));
-  const { field, whole } = wellShaped(input, type, foreign);
+  const { field, unfit } = wellShaped(input, type, foreign);
   if (field === undefined) return misplaced;
   const problems = [
     ...misplaced,
     ...(fieldRules[type].problems?.(field, input, path) ?? []),
     ...answererProblems(field, path),
   ];
-  return whole && patternFits && problems.length === 0 ? defaultProblems(field, path, form) : problems;
+  if (unfit.size > 0 || !patternFits || problems.length > 0) return problems;
+  const contradictions = isInUse === true ? [] : (fieldRules[type].contradictions?.(field, path) ?? []);
+  return contradictions.length > 0 ? contradictions : defaultProblems(field, path, form);
+}
+
+/** A field as it was sent, with every default filled in; undefined if what its answers depend on is wrong. */
+export function answeredField(input: unknown, form: FormFacts): Field | undefined {
+  const type = typeOf(input);
+  if (!isObject(input) || type === undefined) return undefined;
+  const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
+  const { field, unfit } = wellShaped(input, type, foreign);
+  const { attributes, problems } = fieldRules[type];
+  if (field === undefined || [...unfit].some((name) => Object.hasOwn(attributes, name))) return undefined;
+  return (problems?.(field, input, '') ?? []).length > 0 ? undefined : normalizeField(field, form);
 }
 
 /** Fills in the defaults that depend on the field: its label by the id, its limits by the type. */
@@ -60,7 +73,7 @@ function isForeign(attribute: string, type: FieldType): boolean {
   return Object.hasOwn(typeAttributes, attribute) && !Object.hasOwn(fieldRules[type].attributes, attribute);
 }
 
-/** The field without its unknown, misplaced and misshapen attributes; `whole` if there are none. */
+/** The field without its unknown, misplaced and misshapen attributes, and the names of these. */
 function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: string[]): WellShaped {
   // Nobody reads the messages, which look for names that may have been meant.
   const { error } = fieldSchema.safeParse(input, { error: () => '' });
@@ -71,7 +84,7 @@ function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: st
   }
   const fit = Object.entries(input).filter(([name]) => !unfit.has(name));
   const { data: field } = fieldSchema.safeParse({ id: 'unnamed', type, ...Object.fromEntries(fit) });
-  return { field, whole: unfit.size === 0 };
+  return { field, unfit };
 }
 
 function answererProblems({ type, hidden, answeredBy }: ParsedField, path: string): Violation[] {
@@ -103,4 +116,4 @@ function humanLabel(id: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-type WellShaped = { field: ParsedField | undefined; whole: boolean };
+type WellShaped = { field: ParsedField | undefined; unfit: ReadonlySet<PropertyKey> };

@@ -64,6 +64,7 @@ export const text: FieldTypeRules<TextField> = {
   attributes: textAttributes,
   defaults: ({ maxLength = DEFAULT_MAX_LENGTH }) => ({ maxLength }),
   problems: lengthProblems,
+  contradictions: lengthsFrom(1),
   check: checkText,
   answerType: () => 'string',
   jsonSchema: (field, needed) => textSchema(field, needed, needed ? [SAYS_SOMETHING] : []),
@@ -82,6 +83,7 @@ export const textarea: FieldTypeRules<TextField> = { ...text, control: 'textarea
 /** Text that is one plain email address. */
 export const email: FieldTypeRules<TextField> = {
   ...text,
+  contradictions: lengthsFrom('a@b.cd'.length, MAX_ADDRESS_LENGTH),
   check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an email address'),
   jsonSchema: (field, needed) => ({
     ...textSchema(field, needed, [emailPattern, localPartPattern], MAX_ADDRESS_LENGTH),
@@ -98,6 +100,7 @@ export const email: FieldTypeRules<TextField> = {
 /** Text that is an absolute http or https URL. */
 export const url: FieldTypeRules<TextField> = {
   ...text,
+  contradictions: lengthsFrom('http://a'.length),
   check: (field) =>
     andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
   jsonSchema: (field, needed) => textSchema(field, needed, [urlPattern]),
@@ -113,6 +116,7 @@ export const url: FieldTypeRules<TextField> = {
 /** Text that can be dialled: 3 to 20 digits, in the groups that people write, and an extension. */
 export const phone: FieldTypeRules<TextField> = {
   ...text,
+  contradictions: lengthsFrom('911'.length, MAX_PHONE_LENGTH),
   check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
   jsonSchema: (field, needed) => textSchema(field, needed, [phonePattern], MAX_PHONE_LENGTH),
   fold: foldPhone,
@@ -145,6 +149,21 @@ function lengthProblems(
 ): Violation[] {
   if (minLength === undefined || maxLength === undefined || minLength <= maxLength) return [];
   return [custom(`${path}.maxLength`, 'maxLength must not be below minLength')];
+}
+
+/** Refuses lengths that no text of a type has, whose own are between these two. */
+function lengthsFrom(shortest: number, longest = Number.POSITIVE_INFINITY) {
+  return ({ minLength, maxLength, pattern }: TextField, path: string): Violation[] => {
+    const least = Math.max(minLength ?? 0, shortest);
+    const matched = pattern === undefined ? longest : readPattern(pattern).longest;
+    const most = Math.min(maxLength ?? DEFAULT_MAX_LENGTH, longest, matched);
+    if (least <= most) return [];
+    const [named = 'pattern'] = Object.keys({
+      ...(minLength && { minLength }),
+      ...(maxLength && { maxLength }),
+    });
+    return [custom(`${path}.${named}`, `No answer has at least ${least} and at most ${characters(most)}`)];
+  };
 }
 
 /** What is wrong with a text that may have so many characters, and that nothing else is asked of. */

@@ -152,6 +152,64 @@ describe('checkDefinition', () => {
     ['a min that is no date', field({ type: 'date', min: '2030-02-30' }), 'fields.0.min invalid_date'],
     ['a step of zero', field({ type: 'number', step: 0 }), 'fields.0.step too_small'],
     [
+      'a step without a multiple between the bounds',
+      field({ type: 'number', min: 1, max: 4, step: 5 }),
+      'fields.0.step custom',
+    ],
+    [
+      'a fraction without a multiple between the bounds',
+      field({ type: 'number', min: -0.19, max: -0.11, step: 0.1 }),
+      'fields.0.step custom',
+    ],
+    [
+      'bounds between which no number is exact',
+      field({ type: 'number', min: 2 ** 60, max: 2 ** 61 }),
+      'fields.0.max custom',
+    ],
+    [
+      'more characters than a text has without maxLength',
+      field({ minLength: 10_001 }),
+      'fields.0.minLength custom',
+    ],
+    ['an email too short to be one', field({ type: 'email', maxLength: 5 }), 'fields.0.maxLength custom'],
+    ['an email too long to be one', field({ type: 'email', minLength: 255 }), 'fields.0.minLength custom'],
+    ['a web address too short to be one', field({ type: 'url', maxLength: 7 }), 'fields.0.maxLength custom'],
+    [
+      'a number to dial too long to be one',
+      field({ type: 'phone', minLength: 56 }),
+      'fields.0.minLength custom',
+    ],
+    [
+      'a pattern for shorter texts than minLength',
+      field({ pattern: '[A-Z]{2}[0-9]', minLength: 4, maxLength: 9 }),
+      'fields.0.minLength custom',
+    ],
+    ['a label of spaces', field({ label: ' \u00a0' }), 'fields.0.label invalid_string'],
+    [
+      'the label of an option that can not be seen',
+      field({ type: 'radio', options: [{ label: '\u200b', value: 'x' }] }),
+      'fields.0.options.0.label invalid_string',
+    ],
+    [
+      'the label of an end that is a space',
+      field({ type: 'scale', maxLabel: ' ' }),
+      'fields.0.maxLabel invalid_string',
+    ],
+    [
+      'the label of a button that is a space',
+      sent({ settings: { submitLabel: ' ' } }),
+      'settings.submitLabel invalid_string',
+    ],
+    [
+      'a translated label of spaces',
+      {
+        ...field({ type: 'radio', options: options('x') }),
+        settings: { locale: 'en' },
+        translations: { de: { fields: { a: { options: { x: ' ' } } } } },
+      },
+      'translations.de.fields.a.options.x invalid_string',
+    ],
+    [
       'more choices than options',
       field({ type: 'multi_select', options: options('x'), minItems: 2 }),
       'fields.0.minItems custom',
@@ -257,6 +315,30 @@ describe('checkDefinition', () => {
     ],
   ])('refuses %s', (_, input, refusal) => {
     expect(refusals(input)).toEqual([refusal]);
+  });
+
+  it.each([
+    ['bounds of one value', { type: 'number', min: 10, max: 10, step: 5 }],
+    ['bounds whose multiple is a fraction', { type: 'number', min: 0.3, max: 0.3, step: 0.1 }],
+    ['a step with one bound', { type: 'number', min: 1, step: 5 }],
+    [
+      'bounds beyond what is exact with exact numbers between',
+      { type: 'number', min: -(2 ** 60), max: 2 ** 60 },
+    ],
+    ['the shortest email', { type: 'email', maxLength: 6 }],
+    ['a pattern without an end', { pattern: 'a+', minLength: 500 }],
+    ['a label of one sign', { label: '✓' }],
+  ])('takes %s', (_, attributes) => {
+    expect(refusals(field(attributes))).toEqual([]);
+  });
+
+  it('keeps of a version in use what no answer fulfils, and labels of spaces', () => {
+    const fields = [
+      { id: 'a', type: 'number', min: 1, max: 4, step: 5, label: ' ' },
+      { id: 'b', type: 'text', minLength: 20_000 },
+    ];
+
+    expect(refusals(sent({ fields }), { isInUse: true })).toEqual([]);
   });
 
   it('suggests the names that misspelt ones may mean', () => {
@@ -371,7 +453,7 @@ describe('conditions of fields', () => {
     ['an earlier field', { field: 'a', op: 'eq', value: 'x' }],
     [
       'several conditions',
-      { all: [{ any: [{ field: 'a', op: 'in', value: ['x', 1] }] }, { not: nested(1) }] },
+      { all: [{ any: [{ field: 'a', op: 'in', value: ['x', 'y'] }] }, { not: nested(1) }] },
     ],
     ['five levels', nested(5)],
     ['a hundred parts', { any: Array.from({ length: 99 }, () => nested(1)) }],
