@@ -227,6 +227,12 @@ describe.skipIf(noBrowser)('a form’s own page', () => {
     const options = { ...devices['iPhone SE'], viewport: { width: 360, height: 640 } };
     const form = await service.givenPublishedForm({ fields: steps });
     const hidden = await service.givenPublishedForm({ settings: { publicPage: false } });
+    const invited = await service.givenPublishedForm({
+      fields: [
+        { id: 'note', type: 'text', defaultValue: 'Hello' },
+        { id: 'token', type: 'hidden', required: true },
+      ],
+    });
     const page = await open(`/f/${form.id}`, { ...options, colorScheme: 'dark' });
     const problems = [await browser.audit(page)];
 
@@ -234,9 +240,17 @@ describe.skipIf(noBrowser)('a form’s own page', () => {
     problems.push(await browser.audit(page));
     const refused = await page.goto(`${service.url}/f/${hidden.id}`);
     problems.push(await browser.audit(page));
+    const incomplete = await page.goto(`${service.url}/f/${invited.id}`);
+    problems.push(await browser.audit(page));
 
-    expect(problems).toEqual([[], [], []]);
+    expect(problems).toEqual([[], [], [], []]);
     expect(refused?.status()).toBe(404);
+    expect(incomplete?.status()).toBe(400);
+    expect(await page.textContent('h1')).toBe('This link is not complete');
+    await page.goto(`${service.url}/f/${invited.id}?token=t1`);
+    await page.click('button[value=forward]');
+    await page.waitForSelector('.copy');
+    expect(await submissionsOf(invited)).toMatchObject([{ answers: { token: 't1' } }]);
   });
 
   it('can be embedded by its id, at its height, with answers from the page around it', async () => {

@@ -35,6 +35,32 @@ describe('the page of a session', () => {
     }
   });
 
+  it('says at once that its link is not complete where a hidden field needs a value that nobody can give', async () => {
+    const fields = [
+      { id: 'email', type: 'email' },
+      { id: 'token', type: 'hidden', required: true, label: 'Your invitation' },
+    ];
+    const form = await service.givenPublishedForm({ fields });
+    const { id: sessionId } = (await service.post('/v1/sessions', { form_id: form.id })).json.session;
+    const german = { key: null, headers: { 'accept-language': 'de' } };
+
+    for (const page of [
+      await service.get(`/f/${form.id}`, { key: null }),
+      await service.get(`/f/${form.id}?token=`, { key: null }),
+      await service.get(`/f/${sessionId}`, { key: null }),
+    ]) {
+      expect(page.status).toBe(400);
+      expect(page.text).toContain('This link is not complete');
+      expect(page.text).toContain('Your invitation');
+      expect(page.text).not.toContain('name="email"');
+    }
+    expect((await service.get(`/f/${form.id}`, german)).text).toContain('Dieser Link ist unvollständig');
+    expect((await service.get(`/f/${form.id}?token=t1`, { key: null })).text).toContain('name="email"');
+    expect((await service.get(`/v1/forms/${form.id}`)).json.form.share.warnings).toEqual([
+      expect.stringContaining('?token='),
+    ]);
+  });
+
   it('is kept nowhere, framed by nobody, and runs nothing but its own script', async () => {
     const session = await givenSession({});
 

@@ -39,13 +39,31 @@ export function undecidedFields(
  * them out: where people's own answers decide, the page could not ask for what an agent left open.
  */
 export function lackingFromAgent(fields: readonly Field[], answers: Answers): Field[] {
-  const settled = fields.some(({ answeredBy }) => answeredBy === 'agent')
-    ? decide(fields, isShown, answers)
-    : [];
-  return settled.flatMap(({ field, condition }) => {
-    const { id, answeredBy, required, defaultValue } = field;
-    if (answeredBy !== 'agent' || !required || defaultValue !== undefined || condition === false) return [];
-    return isEmpty(ownValue(answers, id)) ? [field] : [];
+  return lacking(fields, answers, ({ answeredBy }) => answeredBy === 'agent');
+}
+
+/**
+ * Returns the required hidden fields that lack a value, which only the maker of a link can give. Those that people's own
+ * answers may rule out are left out.
+ */
+export function lackingFromLink(fields: readonly Field[], answers: Answers): Field[] {
+  return lacking(
+    fields,
+    answers,
+    ({ answeredBy }, condition) => answeredBy !== 'agent' && condition === true,
+  );
+}
+
+function lacking(
+  fields: readonly Field[],
+  answers: Answers,
+  isMeant: (field: Field, condition: Reduced) => boolean,
+): Field[] {
+  const isNeeded = (field: Field) => field.required && field.defaultValue === undefined && !isShown(field);
+  const settled = fields.some(isNeeded) ? decide(fields, isShown, answers) : [];
+  return settled.flatMap(({ field, condition = true }) => {
+    if (!isNeeded(field) || condition === false || !isMeant(field, condition)) return [];
+    return isEmpty(ownValue(answers, field.id)) ? [field] : [];
   });
 }
 

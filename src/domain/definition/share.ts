@@ -1,6 +1,6 @@
 import encodeQR from 'qr';
 import type { Answers } from '../answers/answers.ts';
-import { lackingFromAgent } from '../conditions/shown-fields.ts';
+import { lackingFromAgent, lackingFromLink } from '../conditions/shown-fields.ts';
 import type { Field } from '../fields/field.ts';
 import type { Control, LineInput } from '../fields/field-type.ts';
 import { fieldRules, longestAnswer } from '../fields/index.ts';
@@ -34,15 +34,33 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
   };
 }
 
-/** What the author of a form may expect of own pages, and what does not hold for them. */
-function warningsOf({ settings: { spam, redirectUrl } }: FormDefinition): string[] {
-  const warnings = [
-    spam.minSeconds !== undefined &&
-      'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.',
-    redirectUrl !== undefined &&
-      'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.',
+/** What the author of a form may expect, and what does not hold. */
+export function warningsOf(definition: FormDefinition): string[] {
+  const { fields, settings } = definition;
+  const { spam, redirectUrl } = settings;
+  return [
+    ...fields.flatMap(({ options, rows }, index) => [
+      ...sameLabels(options, `fields.${index}.options`),
+      ...sameLabels(rows, `fields.${index}.rows`),
+    ]),
+    ...(hasPublicPage(definition) ? lackingFromLink(fields, {}) : []).map(
+      ({ id }) =>
+        `The link of the page needs ?${id}=…: the hidden field “${id}” is required and has no default.`,
+    ),
+    ...(spam.minSeconds === undefined ? [] : [MIN_SECONDS]),
+    ...(redirectUrl === undefined ? [] : [REDIRECT_URL]),
   ];
-  return warnings.filter((warning) => warning !== false);
+}
+
+const MIN_SECONDS =
+  'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.';
+const REDIRECT_URL =
+  'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.';
+
+function sameLabels(choices: Field['options'] = [], path: string): string[] {
+  const labels = choices.map(({ label }) => label.trim());
+  const shared = new Set(labels.filter((label, index) => labels.indexOf(label) < index));
+  return [...shared].map((label) => `${path}: several read “${label}”, which people can’t tell apart.`);
 }
 
 /** The address of a form's own page; undefined if it has none. */

@@ -11,10 +11,10 @@ import { uploadsIn } from '../../domain/fields/file.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { prefersJson, sendPage } from '../../http/reply.ts';
-import type { Language } from '../../text/words.ts';
+import { fill, type Language } from '../../text/words.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
-import { languageOf } from '../messages.ts';
+import { languageOf, renderMessage } from '../messages.ts';
 import { showCodePage } from './code-page.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
@@ -25,14 +25,26 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
   const source = sourceOf(exchange);
   const session = await source.read();
+  const language = languageOf(request, session.locale);
   if (session.state === HostedState.CODE_NEEDED && !prefersJson(request))
     return showCodePage(exchange, session);
   refuseUnlessOpen(session);
+  if (session.lacking.length > 0) {
+    const { words } = language;
+    const text = fill(words.linkIncompleteText, { names: session.lacking.join(', ') });
+    const message = {
+      title: words.linkIncompleteTitle,
+      text,
+      next: words.askSender,
+      icon: 'problem',
+    } as const;
+    return sendPage(response, 400, renderMessage({ ...session, ...message, request, language }));
+  }
   const fields = fieldsOf(session);
   const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
   const view = viewOf(request, session, fields, { answers, step });
-  const languages = languageSwitch(session, request, view.language);
+  const languages = languageSwitch(session, request, language);
   const keptSince = isNextStep(exchange)
     ? undefined
     : session.keptSinceTime && timestampDate(session.keptSinceTime);

@@ -9,7 +9,7 @@ import {
 import { PageSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
-import { shownFields } from '../../domain/conditions/shown-fields.ts';
+import { lackingFromLink, shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-proto.ts';
 import { loopbackOrigin } from '../../domain/definition/settings.ts';
@@ -78,6 +78,7 @@ export async function visitToMessage(
       shownFields(definition.fields, held).map((field) => fieldToMessage(withoutDefault(field))),
     ),
     answers,
+    lacking: lackingFromLink(definition.fields, held).map(({ label }) => label),
     ...(review === true && !posted && { pictures: await signaturesIn(context, definition, answers) }),
     allowPartial,
     submitLabel,

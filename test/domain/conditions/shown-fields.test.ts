@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { lackingFromAgent, shownFields } from '../../../src/domain/conditions/shown-fields.ts';
+import {
+  lackingFromAgent,
+  lackingFromLink,
+  shownFields,
+} from '../../../src/domain/conditions/shown-fields.ts';
 import type { Condition, Field } from '../../../src/domain/definition/definition.ts';
 
 const field = (id: string, visibleWhen?: Condition, hidden = false): Field => ({
@@ -88,5 +92,25 @@ describe('lackingFromAgent', () => {
     ['what people decide', [field('plan'), byAgent('a', is('plan', 'pro'))], { plan: 'free' }, ['a']],
   ])('names %s', (_, fields, answers, expected) => {
     expect(lackingFromAgent(fields, { ...answers }).map(({ id }) => id)).toEqual(expected);
+  });
+});
+
+describe('lackingFromLink', () => {
+  const needed = (id: string, visibleWhen?: Condition): Field => ({
+    ...hidden(id, visibleWhen),
+    required: true,
+  });
+
+  it.each<[string, Field[], object, string[]]>([
+    ['nothing that is given', [needed('token')], { token: 'x' }, []],
+    ['what is not', [needed('token'), needed('plan')], { token: 'x', plan: '' }, ['plan']],
+    ['nothing that has a default', [{ ...needed('token'), defaultValue: 'x' }], {}, []],
+    ['nothing that people see', [{ ...field('token'), required: true }], {}, []],
+    ['nothing that an agent gives', [{ ...needed('token'), answeredBy: 'agent' }], {}, []],
+    ['nothing that is ruled out', [hidden('plan'), needed('a', is('plan', 'pro'))], { plan: 'free' }, []],
+    ['what is decided', [hidden('plan'), needed('a', is('plan', 'pro'))], { plan: 'pro' }, ['a']],
+    ['nothing that people decide', [field('plan'), needed('a', is('plan', 'pro'))], {}, []],
+  ])('names %s', (_, fields, answers, expected) => {
+    expect(lackingFromLink(fields, { ...answers }).map(({ id }) => id)).toEqual(expected);
   });
 });

@@ -100,6 +100,27 @@ describe('what a form is shared by', () => {
     expect(found.join('').replace(long, '').trim()).toBe(checks);
   });
 
+  it('warns of options that read the same, and of hidden fields that the link must fill in', () => {
+    const options = ['a', 'b', 'c'].map((value) => ({
+      label: value === 'b' ? 'A' : value.toUpperCase(),
+      value,
+    }));
+    const fields = [
+      { id: 'plan', type: 'radio', options },
+      { id: 'fit', type: 'matrix', options: options.slice(1), rows: options },
+      { id: 'token', type: 'hidden', required: true },
+      { id: 'tier', type: 'text', hidden: true, required: true, defaultValue: 'free' },
+    ];
+    const warningsOf = (settings: object) => shareOf('form_1', formOf(fields, settings), addresses).warnings;
+
+    expect(warningsOf({})).toEqual([
+      'fields.0.options: several read “A”, which people can’t tell apart.',
+      'fields.1.rows: several read “A”, which people can’t tell apart.',
+      'The link of the page needs ?token=…: the hidden field “token” is required and has no default.',
+    ]);
+    expect(warningsOf({ publicPage: false })).toHaveLength(2);
+  });
+
   it('warns of settings that own pages do nothing of', () => {
     const warningsOf = (settings: object) =>
       shareOf('form_1', formOf([{ id: 'email', type: 'email' }], settings), addresses).warnings;

@@ -344,6 +344,14 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: int32 max_bytes = 26;
    */
   maxBytes: number;
+
+  /**
+   * The labels of hidden fields that must have a value, which the page's address or the session's maker did not give:
+   * nobody could submit the form.
+   *
+   * @generated from field: repeated string lacking = 27;
+   */
+  lacking: string[];
 };
 
 /**
