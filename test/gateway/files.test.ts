@@ -34,6 +34,46 @@ describe('the limit of uploads', () => {
   });
 });
 
+describe('a file by another name of its type', () => {
+  const jpeg = Buffer.from('\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01', 'latin1');
+  const table = Buffer.from('Gr\xf6\xdfe;1\r\n', 'latin1');
+
+  it.each([
+    ['.jpg', 'photo.jpeg', jpeg, 'image/jpeg'],
+    ['image/jpg', 'photo', jpeg, 'image/jpeg'],
+    ['text/csv', 'sizes.csv', table, 'text/csv'],
+  ])('is taken for %s at every door: %s', async (accept, filename, bytes, type) => {
+    await using service = await startService();
+    const form = await service.givenPublishedForm({
+      fields: [{ id: 'file', type: 'file', accept: [accept] }],
+    });
+    const raw = { key: null, headers: { 'content-type': 'application/octet-stream' } };
+    const post = () => {
+      const body = new FormData();
+      body.append('file', new Blob([Uint8Array.from(bytes)]), filename);
+      return body;
+    };
+    const page = await (await fetch(`${service.url}/f/${form.id}`)).text();
+    const onPage = post();
+    for (const [, name = '', value = ''] of page.matchAll(/type="hidden" name="(\w+)" value="([^"]*)"/g)) {
+      onPage.append(name, value);
+    }
+
+    const path = `/api/forms/${form.id}/uploads?field=file&filename=${filename}`;
+    const uploaded = await service.post(path, bytes, raw);
+    const statuses = await Promise.all([
+      fetch(`${service.url}/api/forms/${form.id}/submissions`, { method: 'POST', body: post() }),
+      fetch(`${service.url}/f/${form.id}`, { method: 'POST', body: onPage, redirect: 'manual' }),
+    ]).then((replies) => replies.map(({ status }) => status));
+
+    expect([uploaded.status, uploaded.json.upload]).toMatchObject([201, { content_type: type }]);
+    expect(statuses.filter((status) => status >= 400)).toEqual([]);
+    const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
+    const files = submissions.map(({ answers }: { answers: { file: unknown } }) => answers.file);
+    expect(files).toMatchObject([{ content_type: type, size: bytes.length }, { size: bytes.length }]);
+  });
+});
+
 describe('a large file', () => {
   let service: TestService;
   let uploadId: string;

@@ -4,6 +4,7 @@ import { custom, required, unrecognized, type Violation, wrongType } from '../er
 import { isId } from '../ids.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
+import { acceptFault, fitsFile } from './media-types.ts';
 
 /** The largest file that the service takes: 10 MiB. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -61,6 +62,11 @@ export const file: FieldTypeRules<FileField> = {
     ),
     ...(isEmpty(defaultValue) ? [] : [custom(`${path}.defaultValue`, 'A file field has no default')]),
   ],
+  contradictions: ({ accept = [] }, path) =>
+    accept.flatMap((type, index) => {
+      const fault = acceptFault(type);
+      return fault === undefined ? [] : [custom(`${path}.accept.${index}`, fault)];
+    }),
   check: checkFiles,
   answerType: ({ maxFiles = 1 }) => (maxFiles === 1 ? 'File' : 'repeated File'),
   jsonSchema: ({ maxFiles = 1 }, needed) =>
@@ -77,24 +83,14 @@ export const file: FieldTypeRules<FileField> = {
     maxFiles === 1 ? namedUpload : { type: 'array', items: namedUpload, maxItems: maxFiles },
 };
 
-/**
- * Whether a field's `accept` takes a file. An entry is a media type (`application/pdf`), a group
- * (`image/*`) or an ending (`.pdf`); none at all takes everything.
- */
+/** Whether a field's `accept` takes a file; none at all takes everything. */
 export function acceptsFile(
   accept: readonly string[] | undefined,
   contentType: string,
   filename: string,
 ): boolean {
   if (accept === undefined || accept.length === 0) return true;
-  const name = filename.toLowerCase();
-  return accept.some((entry) => {
-    const wanted = entry.trim().toLowerCase();
-    if (wanted.startsWith('.')) return name.endsWith(wanted);
-    if (wanted === '*/*') return true;
-    if (wanted.endsWith('/*')) return contentType.startsWith(wanted.slice(0, -1));
-    return contentType === wanted;
-  });
+  return accept.some((entry) => fitsFile(entry, contentType, filename));
 }
 
 /** The files that an answer names, as they are stored with it. */

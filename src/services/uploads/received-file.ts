@@ -1,3 +1,5 @@
+import { commonName, isTextEnding } from '../../domain/fields/media-types.ts';
+
 /**
  * The media type of a file, judged by its bytes; what its sender says is not asked. `application/octet-stream`
  * if nothing fits.
@@ -8,14 +10,21 @@
  */
 export async function mediaTypeOf(bytes: Uint8Array, filename: string): Promise<string> {
   const ending = endingOf(filename);
-  if (isText(bytes)) return textSignatureOf(bytes) ?? textTypes.get(ending) ?? 'text/plain';
+  if (isText(bytes, ending)) return textSignatureOf(bytes) ?? textTypes.get(ending) ?? 'text/plain';
   // Loaded with the first file: it takes some 45 ms, by which the service would start later.
   const { fileTypeFromBuffer } = await import('file-type');
   const found = await fileTypeFromBuffer(bytes.subarray(0, SAMPLE));
   const [type = ''] = found?.mime.split(';', 1) ?? [];
   if (type === '' || /\b(x|ht)ml$/.test(type)) return 'application/octet-stream';
-  const named = commonNames.get(type) ?? type;
-  return byEnding.get(named)?.[ending] ?? named;
+  const named = commonName(type);
+  return byEnding.get(named)?.[ending] ?? withoutPicture(named, bytes.subarray(0, SAMPLE));
+}
+
+/** Browsers record sound in the containers of films, which name the kinds of their tracks. */
+function withoutPicture(type: string, start: Uint8Array): string {
+  const tracks = Buffer.from(start).toString('latin1');
+  const isSound = /A_(?:OPUS|VORBIS|PCM)|soun/.test(tracks) && !/V_(?:VP|AV1|MPEG)|vide/.test(tracks);
+  return isSound ? type.replace(/^video(?=\/(?:webm|mp4)$)/, 'audio') : type;
 }
 
 /**
@@ -44,20 +53,30 @@ function endingOf(filename: string): string {
 /**
  * Whether the bytes are well-formed UTF-8 without control characters but tab, line feed, form feed and carriage
  * return. Every binary format has others near its beginning, whereas texts begin with anything: a table whose
- * first column is `BMI` would be a bitmap by its first two bytes.
+ * first column is `BMI` would be a bitmap by its first two bytes. So are UTF-16 with its mark, and windows-1252, where
+ * the ending is that of a text.
  */
-function isText(bytes: Uint8Array): boolean {
+function isText(bytes: Uint8Array, ending: string): boolean {
   const sample = bytes.subarray(0, TEXT_SAMPLE);
-  if (sample.some((byte) => byte < 0x20 && byte !== 9 && byte !== 10 && byte !== 12 && byte !== 13))
-    return false;
-  try {
-    // A character cut off at the sample's end is no fault: `stream` waits for the rest of it.
-    new TextDecoder('utf-8', { fatal: true }).decode(sample, { stream: sample.length < bytes.length });
-    return true;
-  } catch {
-    return false;
-  }
+  const [first = 0, second = 0] = sample;
+  const marked = { 65534: 'utf-16le', 65279: 'utf-16be' }[first * 256 + second];
+  const ofWindows = isTextEnding(ending.slice(1)) ? [marked ?? 'windows-1252'] : [];
+  return ['utf-8', ...ofWindows].some((charset) => {
+    try {
+      // A character cut off at the sample's end is no fault: `stream` waits for the rest of it.
+      const decoder = new TextDecoder(charset, { fatal: true });
+      const text = decoder.decode(sample, { stream: sample.length < bytes.length });
+      return !(charset === 'windows-1252' ? unassigned : controls).test(text);
+    } catch {
+      return false;
+    }
+  });
 }
+
+const controls = /(?![\t\n\f\r\x7f-\x9f])\p{Cc}/u;
+
+/** The bytes that windows-1252 has no characters for are read as controls. */
+const unassigned = /(?![\t\n\f\r\x7f])\p{Cc}/u;
 
 /** The two formats that may consist of text alone. */
 function textSignatureOf(bytes: Uint8Array): string | undefined {
@@ -95,16 +114,6 @@ const textTypes = new Map([
   ['.md', 'text/markdown'],
   ['.ics', 'text/calendar'],
   ['.vcf', 'text/vcard'],
-]);
-
-/** The names that forms ask for, where the library has another. */
-const commonNames = new Map([
-  ['image/apng', 'image/png'],
-  ['audio/x-m4a', 'audio/mp4'],
-  ['video/x-m4v', 'video/mp4'],
-  ['video/vnd.avi', 'video/x-msvideo'],
-  ['application/x-rar-compressed', 'application/vnd.rar'],
-  ['application/x-cfb', 'application/x-ole-storage'],
 ]);
 
 const openXml = 'application/vnd.openxmlformats-officedocument';

@@ -1,4 +1,7 @@
+import { supportedMimeTypes } from 'file-type';
 import { describe, expect, it } from 'vitest';
+import recognized from '../../../src/domain/fields/media-types.json' with { type: 'json' };
+import { commonName } from '../../../src/domain/fields/media-types.ts';
 import { mediaTypeOf, safeFilename } from '../../../src/services/uploads/received-file.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
@@ -63,11 +66,54 @@ describe('mediaTypeOf', () => {
     'never says that %s is what a browser would run',
     async (content) => {
       expect(await mediaTypeOf(Buffer.from(content), 'page.html')).toBe('text/plain');
-      expect(await mediaTypeOf(Buffer.from(`\ufeff${content}`, 'utf16le'), 'page.html')).toBe(
-        'application/octet-stream',
-      );
+      expect(await mediaTypeOf(Buffer.from(`\ufeff${content}`, 'utf16le'), 'page.html')).toBe('text/plain');
     },
   );
+
+  const table = 'Größe;Preis in €\r\nBMI;5\r\n';
+  const inWindows1252 = Buffer.from(table.replace('€', '\x80'), 'latin1');
+  const inUtf16 = Buffer.from(`\ufeff${table}`, 'utf16le');
+
+  it.each([
+    ['windows-1252', inWindows1252],
+    ['windows-1252, long', Buffer.concat(Array.from({ length: 500 }, () => inWindows1252))],
+    ['windows-1252 that begins as a bitmap', Buffer.concat([Buffer.from('BM;'), inWindows1252])],
+    ['UTF-16', inUtf16],
+    ['UTF-16, its bytes the other way round', Buffer.from(inUtf16).swap16()],
+    ['UTF-16, long', Buffer.concat([inUtf16, ...Array.from({ length: 500 }, () => inUtf16.subarray(2))])],
+  ])('takes a text for what its ending says in %s', async (_, content) => {
+    const types = ['a.csv', 'a.txt', 'a.md', 'a.pdf', 'a.png', 'a'].map((name) => mediaTypeOf(content, name));
+
+    const [csv, txt, md, ...others] = await Promise.all(types);
+    expect([csv, txt, md]).toEqual(['text/csv', 'text/plain', 'text/markdown']);
+    expect(others.filter((type) => type.startsWith('text/'))).toEqual([]);
+  });
+
+  it.each([
+    ['a character that windows-1252 has not', 'a\x81b'],
+    ['a control character', 'Gr\xf6\xdfe\0'],
+    ['a mark of UTF-16 and half a character', '\xff\xfea\0b'],
+    ['a mark of UTF-16 and controls', '\xff\xfe\x01\0'],
+  ])('takes no text for one with %s', async (_, content) => {
+    expect(await mediaTypeOf(bytes(content), 'a.csv')).not.toBe('text/csv');
+  });
+
+  it.each([
+    ['webm', '\x1aE\xdf\xa3\x87B\x82\x84webm\x01\0\0\0\0\0\x86\x86A_OPUS', 'audio/webm'],
+    ['webm with a film', '\x1aE\xdf\xa3\x87B\x82\x84webm\x01\0\0A_OPUS\x86V_VP8', 'video/webm'],
+    ['mp4', '\0\0\0\x20ftypiso5\0\0\0\0hdlr\0\0\0\0soun', 'audio/mp4'],
+    ['mp4 with a film', '\0\0\0\x20ftypiso5\0\0\0\0hdlr\0\0\0\0soun\0\0hdlrvide', 'video/mp4'],
+  ])('hears whether a recording in %s is of sound alone', async (_, content, type) => {
+    expect(await mediaTypeOf(bytes(content), 'recording')).toBe(type);
+  });
+
+  it('knows by name every type that its library recognizes', () => {
+    const unnamed = [...supportedMimeTypes]
+      .map((type) => commonName(type.split(';', 1).join().toLowerCase()))
+      .filter((type) => !/\b(?:x|ht)ml$/.test(type) && !recognized.includes(type));
+
+    expect(unnamed).toEqual([]);
+  });
 
   it('takes a text whose sample ends within a character for a text', async () => {
     expect(await mediaTypeOf(Buffer.from(`a${'é'.repeat(5000)}`), 'a')).toBe('text/plain');

@@ -1,0 +1,88 @@
+import database from 'mime-db/db.json' with { type: 'json' };
+import recognized from './media-types.json' with { type: 'json' };
+
+/**
+ * Whether an entry of a field's `accept` fits a file, whose type is that of its content: by any name of the type, by
+ * any ending that its files have, or by the ending of its own. No bytes mark texts, whose endings tell their types.
+ */
+export function fitsFile(entry: string, contentType: string, filename: string): boolean {
+  const wanted = commonName(entry.trim().toLowerCase());
+  const name = filename.toLowerCase();
+  if (wanted === '*/*' || wanted === contentType || (wanted.startsWith('.') && name.endsWith(wanted)))
+    return true;
+  // A container of sound alone was one of a film before it was looked into.
+  const types = [contentType, contentType.replace(/^audio\/(?=(?:webm|mp4)$)/, 'video/')];
+  if (wanted.endsWith('/*')) return types.some((type) => type.startsWith(wanted.slice(0, -1)));
+  const ending = name.slice(name.lastIndexOf('.') + 1);
+  const isText = contentType === 'application/json' || contentType.startsWith('text/');
+  const alike =
+    isText && isTextEnding(ending) ? textTypes.filter((type) => endingsOf(type).includes(ending)) : [];
+  const endings = [...types, ...alike].filter((type) => !anything.includes(type)).flatMap(endingsOf);
+  return !anything.includes(wanted) && endingsOf(wanted).some((each) => endings.includes(each));
+}
+
+/** What is wrong with an entry of `accept` that no file is ever found to fit; undefined if one can be. */
+export function acceptFault(entry: string): string | undefined {
+  const wanted = commonName(entry.trim().toLowerCase());
+  if (wanted.startsWith('.') || wanted === '*/*' || anything.includes(wanted)) return undefined;
+  const known = [...recognized, ...textTypes];
+  const group = wanted.slice(0, wanted.indexOf('/') + 1);
+  if (known.includes(wanted) || known.some((type) => wanted === `${group}*` && type.startsWith(group)))
+    return undefined;
+  const { extensions } = mediaTypes[wanted] ?? {};
+  const alike = extensions === undefined ? textEndings.union(recognizedEndings) : recognizedEndings;
+  if (endingsOf(wanted).some((ending) => alike.has(ending))) return undefined;
+  const [own] = extensions ?? [];
+  const instead = own === undefined ? '' : `; ".${own}" takes them by name`;
+  const inGroup = known.filter((type) => type.startsWith(group)).map((type) => type.slice(group.length));
+  const names = inGroup.slice(0, MAX_NAMED).join(', ') || 'none';
+  return `No file is found to be ${wanted}${instead}. Known of ${group}*: ${names}`;
+}
+
+/** Whether files with this ending, without its dot, are texts. */
+export function isTextEnding(ending: string): boolean {
+  return textEndings.has(ending);
+}
+
+/** The name that forms ask for of a type that has several. */
+export function commonName(type: string): string {
+  return commonNames.get(type) ?? type;
+}
+
+/** Types that mime-db has no ending for are commonly called by it: `image/jpg`, `application/x-zip`. */
+function endingsOf(type: string): readonly string[] {
+  const [, named = ''] = /(?:^\.|\/(?:x-)?)([^-./+]+)$/.exec(type) ?? [];
+  return mediaTypes[type]?.extensions ?? (named === '' ? [] : [named]);
+}
+
+const mediaTypes: Readonly<Record<string, MediaType>> = database;
+
+/** As many types as fit into an error. */
+const MAX_NAMED = 80;
+
+/** What is named so when nothing better is known. */
+const NO_TYPE = 'application/octet-stream';
+const anything = ['text/plain', NO_TYPE];
+
+const commonNames = new Map([
+  ['image/apng', 'image/png'],
+  ['image/pjpeg', 'image/jpeg'],
+  ['audio/x-m4a', 'audio/mp4'],
+  ['audio/vnd.wave', 'audio/wav'],
+  ['video/x-m4v', 'video/mp4'],
+  ['video/vnd.avi', 'video/x-msvideo'],
+  ['application/x-gzip', 'application/gzip'],
+  ['application/x-rar-compressed', 'application/vnd.rar'],
+  ['application/x-cfb', 'application/x-ole-storage'],
+]);
+
+const recognizedEndings = new Set(recognized.flatMap(endingsOf));
+const textTypes = Object.entries(mediaTypes).flatMap(([type, { compressible, extensions = [] }]) => {
+  const isText = compressible === true || /^text\/|[+/](?:json|xml|yaml|sql)$/.test(type);
+  return isText && type !== NO_TYPE && !extensions.some((ending) => recognizedEndings.has(ending))
+    ? [type]
+    : [];
+});
+const textEndings = new Set(textTypes.flatMap(endingsOf));
+
+type MediaType = { source?: string; extensions?: readonly string[]; compressible?: boolean };
