@@ -76,7 +76,7 @@ describe('answersSchema', () => {
     { type: 'text', pattern: '[a-c]+|\\d+' },
     { type: 'textarea' },
     { type: 'email' },
-    { type: 'email', pattern: 'a.*', maxLength: 5 },
+    { type: 'email', pattern: 'a.*', maxLength: 8 },
     { type: 'url' },
     { type: 'phone' },
     { type: 'number' },

@@ -1,6 +1,7 @@
 import { type FieldType, fieldTypes } from '../../../src/domain/fields/field.ts';
+import { isScalar } from '../../../src/domain/json/json.ts';
 import type { Random } from '../../days/world/types.ts';
-import { leastField, options } from '../given.ts';
+import { leastField, options, refusals, sent } from '../given.ts';
 
 const ids = [
   'a',
@@ -38,21 +39,26 @@ export function randomFields(random: Random): object[] {
   return fields;
 }
 
-function conditionOn(random: Random, earlier: { id: string; options?: object[] }[]): object {
-  const { id: field, options: choices } = random.pick(earlier);
-  // A condition may name no option that its field lacks.
-  const value = random.pick(choices ? ['x', 'y', null, false] : ['x', 1, 2.5, true, '12:30', null]);
+/** One that the field's answers may fulfil or not; others are refused. */
+function conditionOn(random: Random, earlier: { id: string; type: FieldType }[]): object {
+  const asked = random.pick(earlier);
+  const { id: field } = asked;
+  const compared = [...(likely[asked.type] ?? []).flat(), 'x', 2, true].filter(isScalar);
+  const value = random.pick([...compared, null, false]);
   const one = random.pick([
     { field, op: 'notEmpty' },
     { field, op: 'empty' },
     { field, op: 'eq', value },
     { field, op: 'ne', value },
-    { field, op: 'in', value: choices ? ['x', null] : ['x', 1, true] },
-    { field, op: 'nin', value: choices ? ['y'] : ['y', 'z'] },
-    { field, op: 'contains', value: random.pick(choices ? ['x', 'y'] : ['x', 'a.c']) },
-    { field, op: random.pick(['lt', 'lte', 'gt', 'gte']), value: 2 },
+    { field, op: 'in', value: [value, null] },
+    { field, op: 'nin', value: [value] },
+    { field, op: 'contains', value: random.pick(['x', 'y', 'a.c']) },
+    { field, op: random.pick(['lt', 'lte', 'gt', 'gte']), value },
   ]);
-  return random.pick([one, { not: one }, { any: [one, { field, op: 'eq', value: 'x' }] }, { all: [one] }]);
+  const condition = random.pick([one, { not: one }, { any: [one, { field, op: 'empty' }] }, { all: [one] }]);
+  const { visibleWhen: _, ...known } = { visibleWhen: {}, ...asked };
+  const fields = [known, { id: 'last', type: 'text', visibleWhen: condition }];
+  return refusals(sent({ fields })).length === 0 ? condition : { field, op: 'notEmpty' };
 }
 
 const cells = { rows: options('r', 's'), options: options('x', 'y') };

@@ -67,7 +67,10 @@ const whole = {
       id: `c${index}`,
       type: 'text',
       visibleWhen: {
-        any: [{ field: 't', op, ...valueFor(op) }, { all: [{ not: { field: 'n', op: 'eq', value: null } }] }],
+        any: [
+          { field: 'f_hidden', op, ...valueFor(op) },
+          { all: [{ not: { field: 'n', op: 'eq', value: null } }] },
+        ],
       },
     })),
   ],
