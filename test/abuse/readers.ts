@@ -42,7 +42,7 @@ import {
 import { templateNames, templateProblems } from '../../src/domain/events/template.ts';
 import { isDatetime } from '../../src/domain/fields/date-time.ts';
 import { type FieldType, fieldTypes } from '../../src/domain/fields/field.ts';
-import { acceptsFile } from '../../src/domain/fields/file.ts';
+import { acceptsFile } from '../../src/domain/fields/media-types.ts';
 import { isId, requestIdFrom } from '../../src/domain/ids.ts';
 import type { Json, JsonObject } from '../../src/domain/json/json.ts';
 import { jsonProblems } from '../../src/domain/json/json-problems.ts';

@@ -10,6 +10,7 @@ import {
 } from '../fields/field.ts';
 import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
+import { acceptProblems } from '../fields/media-types.ts';
 import { isObject } from '../json/json.ts';
 import { startMatching } from '../patterns/pattern.ts';
 
@@ -36,8 +37,12 @@ export function fieldProblems(
     ...answererProblems(field, path),
   ];
   if (unfit.size > 0 || !patternFits || problems.length > 0) return problems;
-  const contradictions = isInUse === true ? [] : (fieldRules[type].contradictions?.(field, path) ?? []);
-  return contradictions.length > 0 ? contradictions : defaultProblems(field, path, form);
+  const contradictions = [
+    ...(fieldRules[type].contradictions?.(field, path) ?? []),
+    ...(type === 'file' ? acceptProblems(field, path) : []),
+  ];
+  const isRefused = isInUse !== true && contradictions.length > 0;
+  return isRefused ? contradictions : defaultProblems(field, path, form);
 }
 
 /** A field as it was sent, with every default filled in; undefined if what its answers depend on is wrong. */

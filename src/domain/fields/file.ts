@@ -4,7 +4,6 @@ import { custom, required, unrecognized, type Violation, wrongType } from '../er
 import { isId } from '../ids.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
-import { acceptFault, fitsFile } from './media-types.ts';
 
 /** The largest file that the service takes: 10 MiB. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -62,11 +61,6 @@ export const file: FieldTypeRules<FileField> = {
     ),
     ...(isEmpty(defaultValue) ? [] : [custom(`${path}.defaultValue`, 'A file field has no default')]),
   ],
-  contradictions: ({ accept = [] }, path) =>
-    accept.flatMap((type, index) => {
-      const fault = acceptFault(type);
-      return fault === undefined ? [] : [custom(`${path}.accept.${index}`, fault)];
-    }),
   check: checkFiles,
   answerType: ({ maxFiles = 1 }) => (maxFiles === 1 ? 'File' : 'repeated File'),
   jsonSchema: ({ maxFiles = 1 }, needed) =>
@@ -82,16 +76,6 @@ export const file: FieldTypeRules<FileField> = {
   agentSchema: ({ maxFiles = 1 }) =>
     maxFiles === 1 ? namedUpload : { type: 'array', items: namedUpload, maxItems: maxFiles },
 };
-
-/** Whether a field's `accept` takes a file; none at all takes everything. */
-export function acceptsFile(
-  accept: readonly string[] | undefined,
-  contentType: string,
-  filename: string,
-): boolean {
-  if (accept === undefined || accept.length === 0) return true;
-  return accept.some((entry) => fitsFile(entry, contentType, filename));
-}
 
 /** The files that an answer names, as they are stored with it. */
 export function uploadsIn(answer: unknown): { id: string; filename: string; size: number }[] {

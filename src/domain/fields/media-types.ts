@@ -1,11 +1,32 @@
 import database from 'mime-db/db.json' with { type: 'json' };
+import { custom, type Violation } from '../errors/violations.ts';
 import recognized from './media-types.json' with { type: 'json' };
+
+// What checks answers runs in browsers too, which need not have all this: no type of field imports it.
+
+/** Whether a field's `accept` takes a file; none at all takes everything. */
+export function acceptsFile(
+  accept: readonly string[] | undefined,
+  contentType: string,
+  filename: string,
+): boolean {
+  if (accept === undefined || accept.length === 0) return true;
+  return accept.some((entry) => fitsFile(entry, contentType, filename));
+}
+
+/** What is wrong with a field's `accept`: entries that no file is ever found to fit. */
+export function acceptProblems({ accept = [] }: { accept?: readonly string[] }, path: string): Violation[] {
+  return accept.flatMap((entry, index) => {
+    const fault = acceptFault(entry);
+    return fault === undefined ? [] : [custom(`${path}.accept.${index}`, fault)];
+  });
+}
 
 /**
  * Whether an entry of a field's `accept` fits a file, whose type is that of its content: by any name of the type, by
  * any ending that its files have, or by the ending of its own. No bytes mark texts, whose endings tell their types.
  */
-export function fitsFile(entry: string, contentType: string, filename: string): boolean {
+function fitsFile(entry: string, contentType: string, filename: string): boolean {
   const wanted = commonName(entry.trim().toLowerCase());
   const name = filename.toLowerCase();
   if (wanted === '*/*' || wanted === contentType || (wanted.startsWith('.') && name.endsWith(wanted)))
@@ -22,7 +43,7 @@ export function fitsFile(entry: string, contentType: string, filename: string): 
 }
 
 /** What is wrong with an entry of `accept` that no file is ever found to fit; undefined if one can be. */
-export function acceptFault(entry: string): string | undefined {
+function acceptFault(entry: string): string | undefined {
   const wanted = commonName(entry.trim().toLowerCase());
   if (wanted.startsWith('.') || wanted === '*/*' || anything.includes(wanted)) return undefined;
   const known = [...recognized, ...textTypes];

@@ -1,8 +1,8 @@
 import database from 'mime-db/db.json' with { type: 'json' };
 import { describe, expect, it } from 'vitest';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
-import { acceptsFile } from '../../../src/domain/fields/file.ts';
 import recognized from '../../../src/domain/fields/media-types.json' with { type: 'json' };
+import { acceptsFile } from '../../../src/domain/fields/media-types.ts';
 
 describe('acceptsFile', () => {
   it.each<[string[] | undefined, string, string, boolean]>([
