@@ -30,7 +30,7 @@ const synopses = [
   'admin migrate',
   'admin doctor',
   'admin export PROJECT FOLDER',
-  'admin erase PROJECT [--value TEXT] --yes',
+  'admin erase PROJECT [--value TEXT [--include-mentions]] --yes',
 ];
 
 /** What commands do, by the words that they begin with. */
@@ -139,7 +139,8 @@ Without a file, it checks a database on a server. The exit code is 1 if files ar
   [
     'admin erase',
     `admin erase deletes everything in a project but its name, and revokes its keys. With --value, it deletes only
-submissions and sessions that contain that text, such as an email address.`,
+submissions and sessions in which that text is a whole answer, such as an email address; with --include-mentions also
+submissions with an answer that has it among other words.`,
   ],
 ];
 

@@ -891,6 +891,13 @@ export declare type EraseSubmissionsRequest = Message<"headlessforms.v1.EraseSub
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Whether submissions go, too, of which a text has the value in it as a word or several: "Call ada@example.com".
+   *
+   * @generated from field: bool include_mentions = 4;
+   */
+  includeMentions: boolean;
 };
 
 /**
@@ -932,6 +939,13 @@ export declare type EraseSubmissionsResponse = Message<"headlessforms.v1.EraseSu
    * @generated from field: int32 searched_rows = 4;
    */
   searchedRows: number;
+
+  /**
+   * The submissions this call has left though an answer of them has the value in it.
+   *
+   * @generated from field: headlessforms.v1.Mentions mentions = 5;
+   */
+  mentions?: Mentions | undefined;
 };
 
 /**
@@ -939,6 +953,67 @@ export declare type EraseSubmissionsResponse = Message<"headlessforms.v1.EraseSu
  * Use `create(EraseSubmissionsResponseSchema)` to create a new message.
  */
 export declare const EraseSubmissionsResponseSchema: GenMessage<EraseSubmissionsResponse>;
+
+/**
+ * Submissions of which an answer has a value in it, and is not the value as a whole.
+ *
+ * @generated from message headlessforms.v1.Mentions
+ */
+export declare type Mentions = Message<"headlessforms.v1.Mentions"> & {
+  /**
+   * How many answers there are.
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count: number;
+
+  /**
+   * The first hundred of them.
+   *
+   * @generated from field: repeated headlessforms.v1.Mention first = 2;
+   */
+  first: Mention[];
+};
+
+/**
+ * Describes the message headlessforms.v1.Mentions.
+ * Use `create(MentionsSchema)` to create a new message.
+ */
+export declare const MentionsSchema: GenMessage<Mentions>;
+
+/**
+ * An answer that has a value in it.
+ *
+ * @generated from message headlessforms.v1.Mention
+ */
+export declare type Mention = Message<"headlessforms.v1.Mention"> & {
+  /**
+   * The submission.
+   *
+   * @generated from field: string submission_id = 1;
+   */
+  submissionId: string;
+
+  /**
+   * Its form.
+   *
+   * @generated from field: string form_id = 2;
+   */
+  formId: string;
+
+  /**
+   * The field of the answer.
+   *
+   * @generated from field: string field_id = 3;
+   */
+  fieldId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.Mention.
+ * Use `create(MentionSchema)` to create a new message.
+ */
+export declare const MentionSchema: GenMessage<Mention>;
 
 /**
  * How the email address of a respondent is known.

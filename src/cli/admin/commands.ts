@@ -122,7 +122,7 @@ function day(time: Timestamp | undefined): string {
  */
 export async function erase(
   admin: Admin,
-  { project, value, isConfirmed }: { project: string; value: string | undefined; isConfirmed: boolean },
+  { project, value, includeMentions, isConfirmed }: Erasure,
   terminal: Terminal,
 ): Promise<void> {
   if (!isConfirmed) {
@@ -133,8 +133,10 @@ export async function erase(
     throw new RefusedError(`${what} If that is meant, add --yes.`);
   }
   if (value === undefined) await eraseProject(admin, project, terminal);
-  else await eraseValue(admin, { project, value }, terminal);
+  else await eraseValue(admin, { project, value, includeMentions }, terminal);
 }
+
+type Erasure = { project: string; value: string | undefined; includeMentions: boolean; isConfirmed: boolean };
 
 async function eraseProject(admin: Admin, project: string, { note, now }: Terminal): Promise<void> {
   const progress = createProgress(note, now);
@@ -148,20 +150,31 @@ async function eraseProject(admin: Admin, project: string, { note, now }: Termin
 
 async function eraseValue(
   admin: Admin,
-  { project, value }: { project: string; value: string },
+  { project, value, includeMentions }: { project: string; value: string; includeMentions: boolean },
   { note, now }: Terminal,
 ): Promise<void> {
   const progress = createProgress(note, now);
   let submissions = 0;
   let sessions = 0;
   let searched = 0;
-  for await (const step of admin.eraseValue({ project, value })) {
+  let mentions = 0;
+  const mentioned: string[] = [];
+  for await (const step of admin.eraseValue({ project, value, includeMentions })) {
     submissions += step.submissions;
     sessions += step.sessions;
     searched += step.searched;
+    mentions += step.mentions?.count ?? 0;
+    mentioned.push(
+      ...(step.mentions?.first ?? []).map(
+        (each) => `${each.submissionId} of ${each.formId}, ${each.fieldId}`,
+      ),
+    );
     progress(() => `Searching ${project}: ${submissions} submissions and ${sessions} sessions deleted`);
   }
   note(
     `Searched ${searched} rows of ${project}. Deleted ${submissions} submissions and ${sessions} sessions, with their files and deliveries.`,
   );
+  if (mentions === 0) return;
+  const listed = mentioned.slice(0, 100).join('\n');
+  note(`${mentions} answers mention it and were left. Read them, or add --include-mentions:\n${listed}`);
 }

@@ -59,6 +59,7 @@ const options = {
   yes: { type: 'boolean' },
   check: { type: 'boolean' },
   'allow-missing-files': { type: 'boolean' },
+  'include-mentions': { type: 'boolean' },
   'revoke-children': { type: 'boolean' },
   'keep-children': { type: 'boolean' },
   full: { type: 'boolean' },
@@ -112,9 +113,9 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
     erase: {
       needs: 1,
       missing: 'Which project? Its name is in: admin projects',
-      takes: ['yes', 'value'],
-      run: ({ yes: isConfirmed = false, value }, project = '') =>
-        withAdmin((admin) => erase(admin, { project, value, isConfirmed }, terminal)),
+      takes: ['yes', 'value', 'include-mentions'],
+      run: ({ yes: isConfirmed = false, value, 'include-mentions': includeMentions = false }, project = '') =>
+        withAdmin((admin) => erase(admin, { project, value, includeMentions, isConfirmed }, terminal)),
     },
     export: {
       needs: 2,

@@ -150,11 +150,16 @@ export function soughtValue(value: string): SoughtValue {
   const texts = [asciiAddress(text), asciiAddress(withScheme(text)), text, foldPhone(text)]
     .flatMap(normalForms)
     .flatMap((normal) => [normal, normal.toLowerCase(), normal.toUpperCase()]);
-  return { texts: [...new Set(texts)], number: typeof number === 'number' ? number : undefined };
+  const literals = texts.map((each) => each.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return {
+    texts: [...new Set(texts)],
+    number: typeof number === 'number' ? number : undefined,
+    mention: `(?<![[:alnum:]])(?:${[...new Set(literals)].join('|')})(?![[:alnum:]])`,
+  };
 }
 
-/** `number` is undefined if the value is none. */
-export type SoughtValue = { texts: string[]; number: number | undefined };
+/** `number` is undefined if the value is none; `mention` is a pattern of PostgreSQL for texts with the value as words. */
+export type SoughtValue = { texts: string[]; number: number | undefined; mention: string };
 
 /**
  * Returns answers as people read them, in the order of the fields: the labels of choices, the names of

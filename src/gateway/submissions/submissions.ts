@@ -2,6 +2,8 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import {
   type AnswerFilterSchema,
+  MentionSchema,
+  MentionsSchema,
   RespondentSchema,
   SubmissionSchema,
   SubmissionStatus,
@@ -121,6 +123,12 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   },
 });
 
+const mention = shape(MentionSchema, '', {
+  submission_id: z.string(),
+  form_id: z.string(),
+  field_id: z.string(),
+});
+
 /** The routes that read and delete submissions. */
 export const submissionRoutes: Route[] = tagged('Submissions', [
   {
@@ -155,6 +163,10 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
           'The whole of an answer, a source, an idempotency key or the name of a file; case and spaces around it make no difference, and a number is found however it is written.',
         ),
       form_id: z.string().exactOptional().describe('Only in this form; absent: in all of the project.'),
+      include_mentions: z
+        .boolean()
+        .exactOptional()
+        .describe('Whether submissions go, too, with an answer that has the value in it among other words.'),
       cursor: z.string().exactOptional().describe('The `next_cursor` of the reply before.'),
     }),
     input: ({ body: { cursor = '', ...body } }) => ({ ...fieldsOf(body), pageToken: cursor }),
@@ -163,6 +175,10 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
       erased_submissions: z.int(),
       erased_sessions: z.int().describe('Beside those of the submissions.'),
       searched_rows: z.int().describe('Submissions, sessions and events that this call looked at.'),
+      mentions: shape(MentionsSchema, '', {
+        count: z.int().describe('Answers that have the value in them, and were left.'),
+        first: { ...mention, schema: z.array(mention.schema).describe('The first 100 of them.') },
+      }),
       next_cursor: from(
         'next_page_token',
         z

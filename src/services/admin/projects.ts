@@ -57,7 +57,7 @@ export function adminProjects(context: AdminContext) {
       }
     },
 
-    async *eraseValue({ project: name, value }) {
+    async *eraseValue({ project: name, value, includeMentions }) {
       const { id: projectId } = await existingProject(database, name);
       refuseProblems(erasureProblems(value));
       const record = (tx: Transaction, about: { formId?: string; count: number; detail: string }) =>
@@ -66,7 +66,7 @@ export function adminProjects(context: AdminContext) {
       do {
         const erased = await eraseByValue(
           { ...context, onErased: onChange, record },
-          { projectId, value, formId: '', place },
+          { projectId, value, formId: '', place, includeMentions },
         );
         yield erased;
         place = erased.next;

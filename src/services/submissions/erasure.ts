@@ -22,6 +22,7 @@ import {
   forgetAutoresponse,
   isFormOf,
   listFormIds,
+  type Mention,
 } from '../../store/submissions/erasure.ts';
 import { removeSubmission } from '../../store/submissions/submission-removal.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
@@ -50,7 +51,7 @@ export async function eraseSubmissions(
   request: EraseSubmissionsRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof EraseSubmissionsResponseSchema>> {
-  const { value, formId, pageToken } = request;
+  const { value, formId, pageToken, includeMentions } = request;
   const { projectId } = callerOf(call);
   const problems = erasureProblems(value);
   if (problems.length > 0) throw invalid(problems);
@@ -62,13 +63,14 @@ export async function eraseSubmissions(
       onErased: (id) => context.forms.forget(id),
       record: (tx, about) => context.audit.change(tx, call, about),
     },
-    { projectId, value, formId, place: placeOf(pageToken) },
+    { projectId, value, formId, place: placeOf(pageToken), includeMentions },
   );
   context.notifyWorkers();
   return {
     erasedSubmissions: erased.submissions,
     erasedSessions: erased.sessions,
     searchedRows: erased.searched,
+    mentions: erased.mentions,
     nextPageToken: erased.next === undefined ? '' : tokenOf(erased.next),
   };
 }
@@ -85,8 +87,8 @@ export function erasureProblems(value: string): Violation[] {
  */
 export async function eraseByValue(
   { database, now, schedule, onErased, record }: ErasureOptions,
-  { projectId, value, formId, place: begin }: Erasure,
-): Promise<{ submissions: number; sessions: number; searched: number; next: ErasurePlace | undefined }> {
+  { projectId, value, formId, place: begin, includeMentions }: Erasure,
+): Promise<ErasedSlice> {
   const wanted = value.trim();
   const address = asciiAddress(wanted);
   const sought = soughtValue(wanted);
@@ -95,11 +97,13 @@ export async function eraseByValue(
   const counts = { submissions: 0, sessions: 0, events: 0 };
   const slice = createSlices(database, MOST_ROWS);
   let searched = 0;
+  const mentions: ErasedSlice['mentions'] = { count: 0, first: [] };
 
   const step = async (tx: Transaction, limit: number, { phase, ...at }: ErasurePlace): Promise<Erased> => {
     const look = { ...at, value: sought, limit };
     if (phase === 'events') return eraseEventsWith(tx, look);
-    if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
+    if (phase !== 'sessions')
+      return eraseSubmissionsWith(tx, { ...look, status: phase, includeMentions }, announcement);
     if (isEmailAddress(address)) {
       await forgetAutoresponse(tx, at.formId, mailboxOf(address));
       await voidMailedLinks(tx, { address, purpose: RESPONDENT_CODE, formId: at.formId });
@@ -122,10 +126,12 @@ export async function eraseByValue(
     });
     counts[kind] += erased.removed;
     searched += erased.searched;
+    mentions.count += erased.mentions?.length ?? 0;
+    mentions.first.push(...(erased.mentions ?? []).slice(0, MOST_MENTIONS - mentions.first.length));
     if (erased.removed > 0) onErased(at.formId);
     place = next;
   } while (place !== undefined && performance.now() < until);
-  return { submissions: counts.submissions, sessions: counts.sessions, searched, next: place };
+  return { submissions: counts.submissions, sessions: counts.sessions, searched, mentions, next: place };
 }
 
 /** Where to go on: in the same form, or in the next one of the project. */
@@ -175,11 +181,28 @@ const MOST_ROWS = 1_000;
 
 const MAX_VALUE_LENGTH = 1_000;
 
+/** Those that a reply names. */
+const MOST_MENTIONS = 100;
+
 /** How far an erasure has come. */
 export type ErasurePlace = { formId: string; phase: (typeof phases)[number]; after: string };
 
 /** `formId` is empty for all forms; without a place it begins. */
-type Erasure = { projectId: string; value: string; formId: string; place: ErasurePlace | undefined };
+type Erasure = {
+  projectId: string;
+  value: string;
+  formId: string;
+  place: ErasurePlace | undefined;
+  includeMentions: boolean;
+};
+
+type ErasedSlice = {
+  submissions: number;
+  sessions: number;
+  searched: number;
+  mentions: { count: number; first: Mention[] };
+  next: ErasurePlace | undefined;
+};
 
 export type ErasureOptions = Pick<ServiceContext, 'database' | 'now'> & {
   /** Seconds before each attempt to tell webhooks of what is deleted. */

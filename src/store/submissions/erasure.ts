@@ -27,27 +27,34 @@ export async function isFormOf(db: Queries, projectId: string, formId: string): 
  * Looks at up to `limit` of a form's submissions of a status, from the one after `after` on, and removes those of
  * which an answer, a text of the session's metadata, the source, the idempotency key or the name of a file (with or
  * without its ending) is the value; with them their sessions. `last` is the last that was looked at; null if that
- * were all.
+ * were all. Those with an answer that has the value in it are mentions, which go too if `includeMentions`.
  */
 export async function eraseSubmissionsWith(
   tx: Transaction,
-  { formId, status, after, value, limit }: ErasureStep & { status: string },
+  step: ErasureStep & { status: string; includeMentions: boolean },
   announcement: Announcement,
 ): Promise<Erased> {
+  const { formId, status, after, value, limit, includeMentions } = step;
   const rows = await tx.select(
     `select id, session_id, ${holds('answers')} or ${holds('metadata')} or coalesce(${holds('respondent')}, false)
        or (${isValue('source')} and source not in (${ownSources}))
        or coalesce(${isValue('idempotency_key')}, false)
-       or exists (select from uploads where submission_id = s.id and ${isFileName}) as found
+       or exists (select from uploads where submission_id = s.id and ${isFileName}) as found,
+       array(select key from jsonb_each(answers::jsonb) where ${mayHold('answers')} and exists (
+         select from jsonb_path_query(value, 'strict $.**') as part
+         where jsonb_typeof(part) = 'string' and part #>> '{}' ~* $9)) as mentions
      from submissions s
      where form_id = $1 and status = $6 and id > $7 order by id limit $8`,
-    [...soughtParams(formId, value), status, after, limit],
+    [...soughtParams(formId, value), status, after, limit, value.mention],
   );
-  const found = rows.filter(isFound);
+  const mentionsOf = ({ id, mentions }: Row): Mention[] =>
+    [mentions].flat().map((field) => ({ submissionId: String(id), formId, fieldId: String(field) }));
+  const found = rows.filter((row) => isFound(row) || (includeMentions && mentionsOf(row).length > 0));
   if (found.length > 0) await removeRows(tx, idsOf(found), announcement);
   const sessionIds = found.flatMap(({ session_id }) => textOrNull(session_id) ?? []);
   await removeSessions(tx, formId, sessionIds);
-  return { searched: rows.length, removed: found.length, last: lastOf(rows, limit) };
+  const mentions = rows.filter((row) => !found.includes(row)).flatMap(mentionsOf);
+  return { searched: rows.length, removed: found.length, last: lastOf(rows, limit), mentions };
 }
 
 /**
@@ -166,9 +173,13 @@ function isValue(text: string): string {
  * in the text of one takes a fraction of the time of reading that as JSON.
  */
 function holds(column: string): string {
-  return `lower(${column}::text) like any(array(select lower(pattern) from unnest($5::text[]) as pattern))
+  return `${mayHold(column)}
     and exists (select from jsonb_path_query(${column}::jsonb, 'strict $.**') as part
     where (jsonb_typeof(part) = 'string' and ${isValue(`part #>> '{}'`)}) or part = $4::jsonb)`;
+}
+
+function mayHold(column: string): string {
+  return `lower(${column}::text) like any(array(select lower(pattern) from unnest($5::text[]) as pattern))`;
 }
 
 /** Whether the column filename is the value. */
@@ -184,4 +195,7 @@ const SPACES =
 export type ErasureStep = { formId: string; after: string; value: SoughtValue; limit: number };
 
 /** `searched` is how many rows were looked at. */
-export type Erased = { searched: number; removed: number; last: string | null };
+export type Erased = { searched: number; removed: number; last: string | null; mentions?: Mention[] };
+
+/** An answer that has the value in it, and was left. */
+export type Mention = { submissionId: string; formId: string; fieldId: string };

@@ -232,6 +232,77 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
     ]);
   });
 
+  it('tells of answers that mention the value, and removes their submissions if that is wanted', async () => {
+    await using services = await startServices(engine);
+    const { submissions, owner } = services;
+    const [one, two] = [await services.givenFormOf(fields), await services.givenFormOf(fields)];
+    const other = await services.givenFormOf(fields, {}, await services.givenCaller(['*'], 'other'));
+    const submit = async (formId: string, answers: object) =>
+      (await submissions.createSubmission({ formId, answers: { ...answers } })).submissionId;
+    await submit(one, { text: 'ada@example.com' });
+    const mentions = [
+      [await submit(one, { text: 'I am ADA@example.com, call me' }), one, 'text'],
+      [await submit(two, { site: 'https://example.org/?to=ada@example.com' }), two, 'site'],
+      [await submit(two, { text: '(ada@example.com)' }), two, 'text'],
+    ];
+    const left = [
+      await submit(one, { text: 'nada@example.com' }),
+      await submit(one, { text: 'ada@example.community' }),
+      await submit(one, { text: 'ada-example.com and adaXexample.com' }),
+      await submit(other, { text: 'I am ada@example.com' }),
+    ];
+
+    const erased = await submissions.eraseSubmissions({ value: 'ada@example.com' }, owner);
+    const inOne = await submissions.eraseSubmissions({ value: 'Ada@example.com ', formId: one }, owner);
+    const all = await submissions.eraseSubmissions(
+      { value: 'ada@example.com', includeMentions: true },
+      owner,
+    );
+
+    const told = (reply: typeof erased) => [
+      reply.mentions?.count,
+      reply.mentions?.first
+        .map(({ submissionId, formId, fieldId }) => [submissionId, formId, fieldId])
+        .sort(),
+    ];
+    expect(erased).toMatchObject({ erasedSubmissions: 1, nextPageToken: '' });
+    expect(told(erased)).toEqual([3, mentions.toSorted()]);
+    expect(told(inOne)).toEqual([1, mentions.slice(0, 1)]);
+    expect(all).toMatchObject({ erasedSubmissions: 3 });
+    expect(told(all)).toEqual([0, []]);
+    const rows = await services.database.select('select id from submissions order by id');
+    expect(rows.map(({ id }) => id)).toEqual(left.toSorted());
+  });
+
+  it.each([
+    ['signs that mean something in patterns', 'a+b (c)|d\\e.f', 'So: a+b (c)|d\\e.f!', 'So: aab c'],
+    ['a name', 'Ann', 'Ask ann.', 'Anna planned it'],
+    ['a letter with its mark as two characters', 'Zo\u00eb', 'Tell Zoe\u0308 this', 'Tell Zoe this'],
+    ['a number', '4711', 'Member 4711, please', 'Member 47110, please'],
+    ['a thousand characters', 'ä+'.repeat(500), `: ${'Ä+'.repeat(500)} :`, 'ä+'.repeat(499)],
+  ])('knows %s within a text', async (_, value, mention, other) => {
+    await using services = await startServices(engine);
+    const { submissions, owner } = services;
+    const formId = await services.givenFormOf(fields);
+    for (const text of [mention, other]) await submissions.createSubmission({ formId, answers: { text } });
+
+    const erased = await submissions.eraseSubmissions({ value }, owner);
+
+    expect([erased.erasedSubmissions, erased.mentions?.count]).toEqual([0, 1]);
+  });
+
+  it('names the first hundred mentions, and counts all', async () => {
+    await using services = await startServices(engine);
+    const { submissions, owner } = services;
+    const formId = await services.givenFormOf(fields);
+    for (let n = 0; n < 101; n += 1)
+      await submissions.createSubmission({ formId, answers: { text: `Ada, ${n}` } });
+
+    const { mentions } = await submissions.eraseSubmissions({ value: 'ada' }, owner);
+
+    expect([mentions?.count, mentions?.first.length]).toEqual([101, 100]);
+  });
+
   it('refuses strangers, keys that may not delete, forms of others and bad values', async () => {
     await using services = await startServices(engine);
     const { submissions, owner } = services;

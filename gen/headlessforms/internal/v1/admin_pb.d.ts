@@ -11,6 +11,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Key } from "../../v1/keys_pb.js";
+import type { Mentions } from "../../v1/submissions_pb.js";
 
 /**
  * Describes the file headlessforms/internal/v1/admin.proto.
@@ -537,6 +538,13 @@ export declare type EraseValueRequest = Message<"headlessforms.internal.v1.Erase
    * @generated from field: string value = 2;
    */
   value: string;
+
+  /**
+   * Whether submissions go, too, of which a text has the value in it.
+   *
+   * @generated from field: bool include_mentions = 3;
+   */
+  includeMentions: boolean;
 };
 
 /**
@@ -571,6 +579,13 @@ export declare type EraseValueResponse = Message<"headlessforms.internal.v1.Eras
    * @generated from field: int32 searched = 3;
    */
   searched: number;
+
+  /**
+   * The submissions that were left though an answer of them has the value in it.
+   *
+   * @generated from field: headlessforms.v1.Mentions mentions = 4;
+   */
+  mentions?: Mentions | undefined;
 };
 
 /**
