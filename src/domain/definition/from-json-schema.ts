@@ -4,9 +4,9 @@ import { formLimits, MAX_PROBLEMS, MAX_QUESTIONS } from '../limits/limits.ts';
 
 /**
  * The questions whose answers fit a flat JSON Schema, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write
- * it: an object whose properties are strings (also of the formats date, date-time, email and uri), numbers, integers,
+ * it: an object whose properties are strings (also of the formats date, date-time, time, email and uri), numbers, integers,
  * booleans, enums of texts, or arrays of such an enum. References within the schema are followed; a property that may
- * be null is one that need not be answered. What can't be asked is refused with its path. What a schema has too many of
+ * be null is one that need not be answered, though it is required; a boolean that must be true is a box to tick. What can't be asked is refused with its path. What a schema has too many of
  * is not looked into.
  *
  * `answersSchema` says of the definition what the schema said: both describe the same answers.
@@ -66,26 +66,28 @@ class SchemaReader {
     return isObject(definitions) && Object.hasOwn(definitions, name) ? definitions[name] : undefined;
   }
 
-  /** The schema of a property that may be null, without that. */
-  withoutNull(schema: Schema, path: string): Schema {
-    const { anyOf, oneOf, type, enum: values, ...rest } = schema;
-    const choices = [anyOf, oneOf].find(Array.isArray);
-    const others = choices?.filter((one) => !isObject(one) || one.type !== 'null');
-    if (choices !== undefined && others?.length === choices.length - 1 && others.length === 1) {
-      const [only] = others;
-      if (isObject(only)) return { ...this.resolve(only, path), ...rest };
+  /** The schema of a property without null, and whether it may be that: as far as all keywords let it. */
+  withoutNull(schema: Schema, path: string): { schema: Schema; isNullable: boolean } {
+    const names = ['type', 'enum', schema.anyOf === undefined ? 'oneOf' : 'anyOf'];
+    const plain: Schema = { ...schema };
+    let isNullable = schema.const === undefined;
+    for (const name of names.filter((each) => schema[each] !== undefined)) {
+      const all = [schema[name]].flat();
+      const left = all.filter((one) => !(name === 'type' ? one === 'null' : isNull(one)));
+      isNullable &&= left.length < all.length;
+      plain[name] = name === 'type' && left.length === 1 ? left[0] : left;
     }
-    const types = Array.isArray(type) ? type.filter((one) => one !== 'null') : [type];
-    return {
-      ...schema,
-      ...(types.length === 1 && types[0] !== undefined && { type: types[0] }),
-      ...(Array.isArray(type) && Array.isArray(values) && { enum: values.filter((value) => value !== null) }),
-    };
+    const choices = names.at(-1) ?? '';
+    const { [choices]: list, ...rest } = plain;
+    const [only, ...more] = Array.isArray(list) ? list : [];
+    const isAlone = isNullable && isObject(only) && more.length === 0;
+    return { schema: isAlone ? { ...this.resolve(only, path), ...rest } : plain, isNullable };
   }
 
   refuseUnknown(schema: Schema, path: string, known: string[]): void {
     for (const keyword of Object.keys(schema)) {
-      if (known.includes(keyword) || annotations.has(keyword)) continue;
+      const isAsked = keyword === 'readOnly' && schema[keyword] === false;
+      if (known.includes(keyword) || annotations.has(keyword) || isAsked) continue;
       this.refuse(path === '' ? keyword : `${path}.${keyword}`, `"${keyword.slice(0, 64)}" can't be asked`);
     }
   }
@@ -93,6 +95,11 @@ class SchemaReader {
   refuse(path: string, message: string, code: Violation['code'] = 'custom'): undefined {
     if (this.violations.length < MAX_PROBLEMS) this.violations.push({ path: pathOf(path), code, message });
   }
+}
+
+/** Whether a value, or a schema, is that of null. */
+function isNull(one: unknown): boolean {
+  return isObject(one) ? one.type === 'null' || one.const === null : one === null;
 }
 
 /** Keywords that say nothing about which answers fit. */
@@ -140,18 +147,20 @@ class QuestionReader extends SchemaReader {
       this.refuse(path, 'Expected a schema');
       return {};
     }
-    const schema = this.withoutNull(this.resolve(given, path), path);
+    const { schema, isNullable } = this.withoutNull(this.resolve(given, path), path);
     const { title, description, default: preset, ...rest } = schema;
     return {
       id: name,
       ...textsOf({ label: title, description }),
-      ...this.#readType(rest, path),
-      required,
+      ...this.#readType(rest, path, required && !isNullable),
+      required: required && !isNullable,
       ...(preset !== undefined && preset !== null && { defaultValue: preset }),
     };
   }
 
-  #readType(schema: Schema, path: string): Schema {
+  #readType(schema: Schema, path: string, required: boolean): Schema {
+    const isBoolean = schema.type === 'boolean' || (schema.type === undefined && schema.const === true);
+    if (isBoolean) return this.#readBoolean(schema, path, required);
     const options = this.#optionsOf(schema, path);
     if (options !== undefined) {
       this.refuseUnknown(schema, path, ['type', ...enumKeywords]);
@@ -163,9 +172,6 @@ class QuestionReader extends SchemaReader {
       case 'number':
       case 'integer':
         return this.#readNumber(schema, path);
-      case 'boolean':
-        this.refuseUnknown(schema, path, ['type']);
-        return { type: 'boolean' };
       case 'array':
         return this.#readArray(schema, path);
       default:
@@ -177,6 +183,20 @@ class QuestionReader extends SchemaReader {
     }
   }
 
+  /** One that can only be true is a box that must be ticked. */
+  #readBoolean(schema: Schema, path: string, required: boolean): Schema {
+    this.refuseUnknown(schema, path, ['type', 'const', 'enum']);
+    const can = (value: boolean) =>
+      (schema.const ?? value) === value && [schema.enum ?? value].flat().includes(value);
+    if (can(true) && can(false)) return { type: 'boolean' };
+    if (can(true) && required) return { type: 'checkbox' };
+    this.refuse(
+      path,
+      'Only a boolean that is required and not null can be asked to be true, and none to be false',
+    );
+    return {};
+  }
+
   #readString(schema: Schema, path: string): Schema {
     const { format, minLength, maxLength, pattern } = schema;
     this.refuseUnknown(schema, path, ['type', 'format', 'minLength', 'maxLength', 'pattern']);
@@ -186,7 +206,7 @@ class QuestionReader extends SchemaReader {
       return {};
     }
     // Dates have one length and one form, which the pattern beside their format spells out.
-    if (type === 'date' || type === 'datetime') return { type };
+    if (type === 'date' || type === 'datetime' || type === 'time') return { type };
     return {
       type,
       ...(typeof minLength === 'number' && minLength > 0 && { minLength }),
@@ -218,8 +238,8 @@ class QuestionReader extends SchemaReader {
         'Only a bound that is allowed itself can be asked of a number',
       );
     };
-    const min = bound(minimum) ?? beyond(exclusiveMinimum, 'exclusiveMinimum', 1);
-    const max = bound(maximum) ?? beyond(exclusiveMaximum, 'exclusiveMaximum', -1);
+    const min = tighter(Math.max, bound(minimum), beyond(exclusiveMinimum, 'exclusiveMinimum', 1));
+    const max = tighter(Math.min, bound(maximum), beyond(exclusiveMaximum, 'exclusiveMaximum', -1));
     if (whole && multipleOf !== undefined && !Number.isInteger(multipleOf)) {
       this.refuse(`${path}.multipleOf`, 'Expected a whole number');
     }
@@ -249,17 +269,20 @@ class QuestionReader extends SchemaReader {
   #optionsOf(schema: Schema, path: string): Schema[] | undefined {
     const { enum: values, const: only, oneOf, anyOf } = schema;
     const titled = [oneOf, anyOf].find(
-      (choices) =>
+      (choices): choices is unknown[] =>
         Array.isArray(choices) && choices.every((one) => isObject(one) && Object.hasOwn(one, 'const')),
     );
-    const found = Array.isArray(titled)
+    for (const one of titled ?? []) if (isObject(one)) this.refuseUnknown(one, path, ['const', 'type']);
+    const found = titled
       ? titled.map((one) => (isObject(one) ? { value: one.const, label: one.title ?? one.const } : {}))
       : (Array.isArray(values) ? values : only === undefined ? undefined : [only])?.map((value) => ({
           value,
           label: value,
         }));
-    if (found?.some(({ value }) => typeof value !== 'string')) {
-      this.refuse(path, 'Only enums of texts can be asked');
+    const isText = schema.type === undefined || schema.type === 'string';
+    const isOne = enumKeywords.filter((keyword) => schema[keyword] !== undefined).length <= 1;
+    if (found !== undefined && (!isText || !isOne || found.some(({ value }) => typeof value !== 'string'))) {
+      this.refuse(path, 'Only one enum, of texts, can be asked');
       return [];
     }
     return found;
@@ -283,6 +306,11 @@ function bound(value: unknown): unknown {
   return typeof value === 'number' && Math.abs(value) >= Number.MAX_SAFE_INTEGER ? undefined : value;
 }
 
+/** Of two bounds the one that leaves fewer numbers. */
+function tighter(choose: (...bounds: number[]) => number, one: unknown, other: unknown): unknown {
+  return typeof one === 'number' && typeof other === 'number' ? choose(one, other) : (one ?? other);
+}
+
 function textsOf(texts: Schema): Schema {
   return Object.fromEntries(
     Object.entries(texts).filter(([, text]) => typeof text === 'string' && text !== ''),
@@ -294,6 +322,7 @@ const fieldId = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
 const formats = new Map<unknown, string>([
   ['date', 'date'],
   ['date-time', 'datetime'],
+  ['time', 'time'],
   ['email', 'email'],
   ['uri', 'url'],
 ]);

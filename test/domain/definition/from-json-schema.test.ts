@@ -2,6 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { compileForm } from '../../../src/domain/answers/answers.ts';
 import { answersSchema, sampleAnswers } from '../../../src/domain/answers/json-schema.ts';
 import { definitionFromSchema, schemaPathOf } from '../../../src/domain/definition/from-json-schema.ts';
 import { checkQuestions } from '../../../src/domain/definition/questions.ts';
@@ -197,6 +198,22 @@ describe('a JSON Schema as questions', () => {
     ['a list of texts', object({ a: { type: 'array', items: { type: 'string' } } }), 'properties.a.items'],
     ['a union', object({ a: { anyOf: [{ type: 'string' }, { type: 'number' }] } }), 'properties.a'],
     ['an enum of numbers', object({ a: { enum: [1, 2] } }), 'properties.a'],
+    ['an enum of whole numbers', object({ a: { type: 'integer', enum: [1, 2] } }), 'properties.a'],
+    ['an enum of another type', object({ a: { type: 'number', enum: ['a'] } }), 'properties.a'],
+    ['two enums at once', object({ a: { enum: ['a', 'b'], oneOf: [{ const: 'a' }] } }), 'properties.a'],
+    ['a choice with a rule', object({ a: { oneOf: [{ const: 'a', not: {} }] } }), 'properties.a.not'],
+    ['what is read only', object({ a: { type: 'string', readOnly: true } }), 'properties.a.readOnly'],
+    ['a boolean that must be false', object({ a: { type: 'boolean', const: false } }), 'properties.a'],
+    [
+      'a consent that nobody has to give',
+      object({ a: { type: 'boolean', const: true } }, []),
+      'properties.a',
+    ],
+    [
+      'a consent that may be null',
+      object({ a: { anyOf: [{ type: 'boolean', const: true }, { type: 'null' }] } }),
+      'properties.a',
+    ],
     ['an unknown format', object({ a: { type: 'string', format: 'ipv4' } }), 'properties.a.format'],
     [
       'a bound between numbers',
@@ -221,6 +238,51 @@ describe('a JSON Schema as questions', () => {
     ['no properties', { type: 'object' }, 'properties'],
   ])('refuses %s with its path', (_name, schema, path) => {
     expect(refusedPaths(schema)).toContain(path);
+  });
+
+  it('takes of two bounds the one that leaves fewer numbers', () => {
+    const boundsOf = (schema: object) => {
+      const [{ min, max } = {}] = definitionOf(object({ a: { type: 'integer', ...schema } })).fields;
+      return [min, max];
+    };
+
+    expect(boundsOf({ minimum: 1, exclusiveMinimum: 5, maximum: 9, exclusiveMaximum: 9 })).toEqual([6, 8]);
+    expect(boundsOf({ minimum: 7, exclusiveMinimum: 5, maximum: 8, exclusiveMaximum: 20 })).toEqual([7, 8]);
+  });
+
+  it('means with generated schemas what they mean', () => {
+    const ajv = new Ajv2020({
+      strict: false,
+      formats: { date: isoDate, 'date-time': true, email: /@/, time: isoTime },
+    });
+    const disagreements: string[] = [];
+    for (const [schema, required] of generatedSchemas()) {
+      const whole = object({ a: schema }, required ? ['a'] : []);
+      const read = definitionFromSchema(JSON.parse(JSON.stringify(whole)));
+      if (!read.ok) {
+        expect(read.violations.every(({ path }) => path.startsWith('properties.a'))).toBe(true);
+        continue;
+      }
+      const checked = checkQuestions(read.definition, { allowPrivateUrls: false });
+      if (!checked.ok) continue;
+      const form = compileForm(checked.definition);
+      const check = (answers: object) => form.checkAnswers(answers);
+      for (const value of values) {
+        const answers = { a: value };
+        const isAbsent = value === null && ajv.validate(whole, {});
+        const [wanted, taken] = [ajv.validate(whole, answers) || isAbsent, check(answers).ok];
+        // An empty text, or list, is no answer.
+        const isNothing = value === '' || (Array.isArray(value) && value.length === 0);
+        if (wanted !== taken && !isNothing)
+          disagreements.push(JSON.stringify([schema, required, value, wanted]));
+      }
+      // What may be null need not be there.
+      const isLeftOut = check({}).ok;
+      const mayBe = ajv.validate(whole, {}) || ajv.validate(whole, { a: null });
+      if (isLeftOut !== mayBe) disagreements.push(JSON.stringify([schema, required, 'absent', mayBe]));
+    }
+
+    expect(disagreements).toEqual([]);
   });
 
   it('names the place in the schema of what is wrong with its questions', () => {
@@ -251,3 +313,82 @@ describe('a JSON Schema as questions', () => {
     ]);
   });
 });
+
+const isoDate = /^\d{4}-\d\d-\d\d$/;
+
+/** A time of day as Pydantic and Zod take it, without an offset. */
+const isoTime = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/;
+
+const values = [
+  ...[null, true, false, 0, 1, 2, 2.5, 5, 6, 8, 9, 10, -1],
+  ...[
+    'a',
+    'b',
+    'c',
+    'abc',
+    '',
+    '2030-01-31',
+    '10:00',
+    '10:00:30',
+    '25:00',
+    'a@example.com',
+    '1',
+    'true',
+    'null',
+  ],
+  ...[[], ['a'], ['b', 'a'], ['c'], [1], {}],
+];
+
+/** Schemas of every type with what may stand beside it, each required and not, and in the ways that null is let in. */
+function generatedSchemas(): [schema: object, required: boolean][] {
+  const whole = [
+    {},
+    { minimum: 2 },
+    { exclusiveMinimum: 2 },
+    { minimum: 2, exclusiveMinimum: 5 },
+    { multipleOf: 2 },
+  ];
+  const ends = [{}, { maximum: 8 }, { exclusiveMaximum: 9 }, { maximum: 9, exclusiveMaximum: 6 }];
+  const numbers = whole.flatMap((least) => ends.map((most) => ({ ...least, ...most })));
+  const plain: Record<string, unknown>[] = [
+    ...numbers.flatMap((bounds) => ['integer', 'number'].map((type) => ({ type, ...bounds }))),
+    ...[{}, { const: true }, { const: false }, { enum: [true] }, { enum: [true, false] }].map((more) => ({
+      type: 'boolean',
+      ...more,
+    })),
+    ...[
+      {},
+      { minLength: 2 },
+      { maxLength: 1 },
+      { format: 'date' },
+      { format: 'time' },
+      { format: 'email' },
+    ].map((more) => ({ type: 'string', ...more })),
+    ...[{ enum: ['a', 'b'] }, { const: 'a' }, { enum: ['a', 'null'] }, { enum: [1, 2] }, { const: 1 }],
+    ...[
+      { type: 'string', enum: ['a', 'b'] },
+      { type: 'integer', enum: [1, 2] },
+      { type: 'number', enum: ['a'] },
+    ],
+    { oneOf: ['a', 'b'].map((value) => ({ const: value, title: value.toUpperCase() })) },
+    { type: 'string', anyOf: [{ const: 'a', title: 'A' }] },
+    { enum: ['a', 'b'], oneOf: [{ const: 'a' }] },
+    { type: 'array', items: { enum: ['a', 'b'] }, uniqueItems: true },
+    { type: 'array', items: { enum: ['a', 'b'] }, uniqueItems: true, minItems: 2 },
+    ...[true, false].map((readOnly) => ({ type: 'string', readOnly })),
+  ];
+  const nullable = plain.flatMap((schema) => [
+    schema,
+    { anyOf: [schema, { type: 'null' }] },
+    { oneOf: [{ type: 'null' }, schema] },
+    ...('type' in schema ? [{ ...schema, type: [schema.type, 'null'] }] : []),
+    ...('enum' in schema && Array.isArray(schema.enum) ? [{ ...schema, enum: [...schema.enum, null] }] : []),
+    ...('oneOf' in schema && Array.isArray(schema.oneOf)
+      ? [{ oneOf: [...schema.oneOf, { type: 'null' }] }]
+      : []),
+  ]);
+  return nullable.flatMap((schema): [object, boolean][] => [
+    [schema, true],
+    [schema, false],
+  ]);
+}
