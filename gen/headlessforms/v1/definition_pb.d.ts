@@ -664,8 +664,8 @@ export declare type Comparison = Message<"headlessforms.v1.Comparison"> & {
   op: Operator;
 
   /**
-   * What to compare with; a list for `IN` and `NIN`, unset for `EMPTY` and `NOT_EMPTY`. Of a field with options it must
-   * be one of them, unless `allow_other` is set on the field.
+   * What to compare with; a list for `IN` and `NIN`, unset for `EMPTY` and `NOT_EMPTY`. It must be what the field can
+   * give, so that the comparison does not always hold, or never.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */

@@ -15,7 +15,9 @@ const comparison = z
     value: z
       .union([z.string(), z.number(), z.boolean(), z.null(), z.array(scalar).max(formLimits.options)])
       .exactOptional()
-      .describe('What to compare with; a list for `in` and `nin`, absent for `empty` and `notEmpty`.'),
+      .describe(
+        'What to compare with, as the field gives it; a list for `in` and `nin`, absent for `empty` and `notEmpty`.',
+      ),
   })
   .describe('Compares the answer of one earlier field.');
 

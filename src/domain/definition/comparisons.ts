@@ -1,75 +1,63 @@
-import { type ConditionOp, evaluate, instantOf, isEmpty } from '../conditions/condition.ts';
+import { evaluate, instantOf, isEmpty } from '../conditions/condition.ts';
 import type { ComparisonProblems } from '../conditions/condition-rules.ts';
-import { custom, type Violation } from '../errors/violations.ts';
+import { custom } from '../errors/violations.ts';
 import type { Field } from '../fields/field.ts';
 import type { FieldTypeRules } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { valuesOf } from '../fields/select.ts';
-import { isScalar, type Json } from '../json/json.ts';
+import { isScalar } from '../json/json.ts';
 import { startMatching } from '../patterns/pattern.ts';
 
 /**
  * Returns what is wrong with comparing a field's answers with a value: what no answer can be to it, or each is, shows
- * or hides what depends on it for everybody. Values that mean that there is no answer fit every field.
+ * or hides what depends on it for everybody. Values that mean that there is no answer fit every field; nothing is wrong
+ * where the field is not known.
  */
-export function comparisonProblems(field: Field): ComparisonProblems {
-  const { kind, check, fold, jsonSchema, choosesOptions, ordersOptions } = fieldRules[field.type];
-  const options =
-    choosesOptions === true || ordersOptions === true ? new Set(valuesOf(field).map(comparedAs)) : undefined;
-  const isOneValue = kind !== 'parts' && kind !== 'list';
-  const isOneText = isOneValue && kind !== 'number' && kind !== 'boolean';
-  const given = kind === 'list' && options !== undefined ? 'a list of options' : gives[kind];
+export function comparisonProblems(field: Field | undefined): ComparisonProblems {
+  if (field === undefined) return () => [];
+  const { kind, check, fold = String, jsonSchema, choosesOptions, ordersOptions } = fieldRules[field.type];
+  const isChoice = (choosesOptions ?? ordersOptions) === true;
+  const options = new Set(isChoice ? valuesOf(field).map(comparedAs) : []);
+  const given = isChoice && kind === 'list' ? 'a list of options' : (gives[kind] ?? 'a text');
   // A pattern would have to be matched for each condition.
-  const { pattern: _, ...judged } = field;
-  const checked = options === undefined ? check : fieldRules.select.check;
-  const problemsOf = checked({ ...judged, required: false });
+  const { pattern: _, ...judged } = { ...field, required: false };
+  const problemsOf = (isChoice ? fieldRules.select.check : check)(judged);
   const { minimum = field.min, maximum = field.max } = jsonSchema(field, false);
+  return (op, value, path) => {
+    if (field.type === 'statement') return [custom(path, 'A statement has no answer')];
+    if (!isScalar(value)) return [];
+    const misfit = (range = given) => [
+      custom(path, `The field gives ${range}: "${op}" ${shown(value)} would always hold, or never`),
+    ];
+    const isText = typeof value === 'string';
+    if (/^[lg]te?$/.test(op)) {
+      const isNumber = kind === 'number' || (field.type === 'hidden' && !isText);
+      const isInOrder = given === 'a text' && isText && (value !== '' || op.startsWith('g'));
+      if (isNumber ? typeof value !== 'number' : !isInOrder) return misfit();
+      const problems = isNumber ? [] : problemsOf(value, path, startMatching());
+      const unlike = problems.filter(({ code }) => code === 'invalid_date');
+      const [word, bound] = op.startsWith('g') ? ['most', maximum] : ['least', minimum];
+      if (unlike.length > 0 || bound === undefined) return unlike;
+      const isReached = evaluate({ field: 'it', op, value }, { it: bound });
+      return isReached ? [] : misfit(`at ${word} ${String(bound)}`);
+    }
+    if (op === 'contains' && given === 'a text') return isText && value !== '' ? [] : misfit();
+    if (op !== 'contains' && (isEmpty(value) || value === false)) return [];
+    const isOfList = kind === 'list' || kind === 'parts' || op === 'contains';
+    if (isOfList && !(isChoice && ['in', 'nin', 'contains'].includes(op))) return misfit();
 
-  const misfit = (op: ConditionOp, value: unknown, path: string, range = given) => [
-    custom(path, `The field gives ${range}: "${op}" ${shown(value)} would always hold, or never`),
-  ];
-  const answerProblems = (value: Json, path: string): readonly Violation[] => {
     // Nearly all are options as they stand. To look for times in thousands of texts takes longer than all else here.
-    if (typeof value === 'string' && (options?.has(value) || options?.has(comparedAs(value)))) return [];
-    if (options !== undefined && field.allowOther !== true) {
+    if (isText && (options.has(value) || options.has(comparedAs(value)))) return [];
+    if (isChoice && field.allowOther !== true) {
       return [{ path, code: 'invalid_enum_value', message: `The field has no option ${shown(value)}` }];
     }
     // A longer or shorter text can mean the same time.
-    if (kind === 'text' && field.maxLength !== undefined && typeof comparedAs(String(value)) === 'number')
-      return [];
-    const stored = typeof value === 'string' && fold !== undefined ? fold(value) : value;
-    const [problem] = problemsOf(stored, path, startMatching());
-    if (problem !== undefined)
-      return [{ ...problem, message: `The field never gives this: ${problem.message}` }];
-    return stored === value ? [] : [custom(path, `The field gives this as ${shown(stored)}`)];
-  };
-  return (op, value, path) => {
-    if (field.type === 'statement') return [custom(path, 'A statement has no answer')];
-    if (op === 'empty' || op === 'notEmpty' || !isScalar(value)) return [];
-    switch (op) {
-      case 'eq':
-      case 'ne':
-      case 'in':
-      case 'nin': {
-        if (isEmpty(value) || value === false) return [];
-        const isItem = options !== undefined && (op === 'in' || op === 'nin');
-        return isOneValue || isItem ? answerProblems(value, path) : misfit(op, value, path);
-      }
-      case 'contains':
-        if (kind === 'list' && options !== undefined && !isEmpty(value)) return answerProblems(value, path);
-        return isOneText && typeof value === 'string' && value !== '' ? [] : misfit(op, value, path);
-      default: {
-        const isNumber = kind === 'number' || (field.type === 'hidden' && typeof value === 'number');
-        const isText = isOneText && typeof value === 'string' && (value !== '' || op.startsWith('g'));
-        if (isNumber ? typeof value !== 'number' : !isText) return misfit(op, value, path);
-        const notOne = isNumber ? [] : problemsOf(value, path, startMatching());
-        const unlike = notOne.filter(({ code }) => code === 'invalid_date');
-        if (unlike.length > 0) return unlike;
-        const [word, bound] = op.startsWith('g') ? ['most', maximum] : ['least', minimum];
-        if (bound === undefined || evaluate({ field: 'it', op, value }, { it: bound })) return [];
-        return misfit(op, value, path, `at ${word} ${String(bound)}`);
-      }
-    }
+    if (field.maxLength !== undefined && isText && comparedAs(value) !== value && kind === 'text') return [];
+    const stored = isText ? fold(value) : value;
+    const problems = problemsOf(stored, path, startMatching());
+    if (problems.length === 0 && stored === value) return [];
+    const [{ code, message } = custom('', `It is stored as ${shown(stored)}`)] = problems;
+    return [{ path, code, message: `The field never gives this. ${message}` }];
   };
 }
 
@@ -84,11 +72,8 @@ function shown(value: unknown): string {
   return JSON.stringify(value).slice(0, 60);
 }
 
-const gives: Record<FieldTypeRules<Field>['kind'], string> = {
-  text: 'a text',
-  email: 'a text',
-  phone: 'a text',
-  url: 'a text',
+/** What is no text. */
+const gives: Partial<Record<FieldTypeRules<Field>['kind'], string>> = {
   number: 'a number',
   boolean: 'true or false',
   list: 'files',

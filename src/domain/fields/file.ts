@@ -24,7 +24,7 @@ export const acceptAttribute = {
     .max(50)
     .exactOptional()
     .describe(
-      'file: media types (`image/*`, `application/pdf`) or endings (`.pdf`). signature: `drawn` (not on forms made ' +
+      'file: media types (`image/*`, `application/pdf`) or endings (`.pdf`), by every name of the type. signature: `drawn` (not on forms made ' +
         'without a key), `typed`; default: both, as far as the form may have them.',
     ),
 };

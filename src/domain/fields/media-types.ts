@@ -36,8 +36,7 @@ function fitsFile(entry: string, contentType: string, filename: string): boolean
   if (wanted.endsWith('/*')) return types.some((type) => type.startsWith(wanted.slice(0, -1)));
   const ending = name.slice(name.lastIndexOf('.') + 1);
   const isText = contentType === 'application/json' || contentType.startsWith('text/');
-  const alike =
-    isText && isTextEnding(ending) ? textTypes.filter((type) => endingsOf(type).includes(ending)) : [];
+  const alike = isText ? textTypes.filter((type) => endingsOf(type).includes(ending)) : [];
   const endings = [...types, ...alike].filter((type) => !anything.includes(type)).flatMap(endingsOf);
   return !anything.includes(wanted) && endingsOf(wanted).some((each) => endings.includes(each));
 }
@@ -46,23 +45,15 @@ function fitsFile(entry: string, contentType: string, filename: string): boolean
 function acceptFault(entry: string): string | undefined {
   const wanted = commonName(entry.trim().toLowerCase());
   if (wanted.startsWith('.') || wanted === '*/*' || anything.includes(wanted)) return undefined;
-  const known = [...recognized, ...textTypes];
-  const group = wanted.slice(0, wanted.indexOf('/') + 1);
-  if (known.includes(wanted) || known.some((type) => wanted === `${group}*` && type.startsWith(group)))
-    return undefined;
+  const [group = ''] = /^.*\//.exec(wanted) ?? [];
+  const known = [...recognized, ...textTypes].filter((type) => type.startsWith(group));
+  if (known.includes(wanted) || (wanted === `${group}*` && known.length > 0)) return undefined;
   const { extensions } = mediaTypes[wanted] ?? {};
   const alike = extensions === undefined ? textEndings.union(recognizedEndings) : recognizedEndings;
   if (endingsOf(wanted).some((ending) => alike.has(ending))) return undefined;
-  const [own] = extensions ?? [];
-  const instead = own === undefined ? '' : `; ".${own}" takes them by name`;
-  const inGroup = known.filter((type) => type.startsWith(group)).map((type) => type.slice(group.length));
-  const names = inGroup.slice(0, MAX_NAMED).join(', ') || 'none';
-  return `No file is found to be ${wanted}${instead}. Known of ${group}*: ${names}`;
-}
-
-/** Whether files with this ending, without its dot, are texts. */
-export function isTextEnding(ending: string): boolean {
-  return textEndings.has(ending);
+  const instead = extensions === undefined ? '' : `; ".${extensions[0]}" takes them by name`;
+  const names = known.slice(0, MAX_NAMED).join(', ');
+  return `No file is found to be ${wanted}${instead}. Known are: ${names || `none of ${group}*`}`;
 }
 
 /** The name that forms ask for of a type that has several. */
@@ -79,7 +70,7 @@ function endingsOf(type: string): readonly string[] {
 const mediaTypes: Readonly<Record<string, MediaType>> = database;
 
 /** As many types as fit into an error. */
-const MAX_NAMED = 80;
+const MAX_NAMED = 40;
 
 /** What is named so when nothing better is known. */
 const NO_TYPE = 'application/octet-stream';
@@ -104,6 +95,8 @@ const textTypes = Object.entries(mediaTypes).flatMap(([type, { compressible, ext
     ? [type]
     : [];
 });
-const textEndings = new Set(textTypes.flatMap(endingsOf));
+
+/** Those of files that are texts. */
+export const textEndings = new Set(textTypes.flatMap(endingsOf));
 
 type MediaType = { source?: string; extensions?: readonly string[]; compressible?: boolean };

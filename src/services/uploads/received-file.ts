@@ -1,4 +1,4 @@
-import { commonName, isTextEnding } from '../../domain/fields/media-types.ts';
+import { commonName, textEndings } from '../../domain/fields/media-types.ts';
 
 /**
  * The media type of a file, judged by its bytes; what its sender says is not asked. `application/octet-stream`
@@ -60,7 +60,7 @@ function isText(bytes: Uint8Array, ending: string): boolean {
   const sample = bytes.subarray(0, TEXT_SAMPLE);
   const [first = 0, second = 0] = sample;
   const marked = { 65534: 'utf-16le', 65279: 'utf-16be' }[first * 256 + second];
-  const ofWindows = isTextEnding(ending.slice(1)) ? [marked ?? 'windows-1252'] : [];
+  const ofWindows = textEndings.has(ending.slice(1)) ? [marked ?? 'windows-1252'] : [];
   return ['utf-8', ...ofWindows].some((charset) => {
     try {
       // A character cut off at the sample's end is no fault: `stream` waits for the rest of it.

@@ -102,13 +102,13 @@ describe('accept of a field', () => {
   it.each([
     ['application/vnd.ms-project', '".mpp" takes them by name'],
     ['application/x-subrip', '".srt" takes them by name'],
-    ['chemical/*', 'Known of chemical/*: none'],
-    ['image/nothing', 'Known of image/*: apng, avif'],
+    ['chemical/*', 'Known are: none of chemical/*'],
+    ['image/nothing', 'Known are: image/avif, '],
   ])('may not be %s, which no file is found to be, and says which are', (entry, told) => {
     const problems = problemsOf(entry);
 
     expect(problems.map(({ path }) => path)).toEqual(['fields.0.accept.0']);
-    expect(problems[0]?.message).toContain(told.replace('apng, ', ''));
+    expect(problems[0]?.message).toContain(told);
   });
 });
 
