@@ -137,11 +137,12 @@ function checkJsonType(contentType: string | undefined): void {
  * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types. It stays as
  * it was sent: defaults are for the service to fill in, and no content of the request.
  *
- * The service checks it again and decides who has no key.
+ * The service checks it again and decides who has no key, and what a form may keep.
  */
 export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDefinition {
   const checked = checkDefinition(raw, options);
-  if (!checked.ok) return checked;
+  const mayBeCurrent = options.keptUrl !== undefined && checked.definition !== undefined;
+  if (!checked.ok && !mayBeCurrent) return checked;
   return { ok: true, value: definitionMessageOf(raw as object) };
 }
 
@@ -159,7 +160,9 @@ export function readSubject(
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
   const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
-  if (checked.ok) return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
+  // Questions that were asked before are asked again.
+  if (checked.ok || checked.definition !== undefined)
+    return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
   const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
   return { ok: false, violations };
 }

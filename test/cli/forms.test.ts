@@ -7,9 +7,11 @@ import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { checkDefinitions } from '../../src/cli/admin/doctor/database.ts';
 import { runFormsCommand } from '../../src/cli/forms/run.ts';
 import { RefusedError } from '../../src/cli/terminal.ts';
 import { changeKinds, consumers } from '../../src/domain/contracts/field-changes.ts';
+import { fingerprint } from '../../src/domain/json/json-text.ts';
 import { engines } from '../support/database.ts';
 import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { program } from '../support/programs.ts';
@@ -268,6 +270,66 @@ describe.each(engines)('forms as files, on %s', (engine) => {
     expect(await folder.refusal('export')).toContain('It has forms already');
   });
 
+  it('go on as they are where they could not be published today, with a warning', async () => {
+    await using service = await startService({ engine });
+    const fields = [
+      { id: 'agreed', type: 'checkbox' },
+      { id: 'why', type: 'text', visibleWhen: { field: 'agreed', op: 'eq', value: 'true' } },
+    ];
+    const definition = { ...contactForm, fields };
+    const made = await givenOldForm(service, 'old', definition);
+    using folder = await givenFolder(service, { 'old.form.json': definition });
+
+    const planned = await folder.run('plan');
+    const applied = await service.put('/v1/forms/by-key/old', definition);
+    const published = await service.post(`/v1/forms/${made.id}/versions`, definition);
+    const changed = { ...definition, name: 'Another' };
+    const path = 'fields.1.visibleWhen.value';
+    const refused = [
+      await service.put('/v1/forms/by-key/old', changed),
+      await service.post(`/v1/forms/${made.id}/versions`, changed),
+      await service.put('/v1/forms/by-key/new', definition),
+      await service.post('/api/forms/create', definition),
+      await service.post('/v1/forms/validate', definition),
+    ];
+    folder.write('old.form.json', changed);
+
+    const place = `${join(folder.path, 'old.form.json')}:1:`;
+    expect(planned).toMatchObject({ code: 0 });
+    expect(planned.lines).toEqual([
+      expect.stringMatching(`^! old: could not be published today: ${place}\\d+: ${path}: `),
+      '0 of 1 forms change.',
+    ]);
+    expect([applied.status, applied.json.outcome]).toEqual([200, 'unchanged']);
+    expect([published.status, published.json.version.version]).toEqual([201, 1]);
+    for (const { status, json } of refused) {
+      expect([status, json.error.details.map((detail: { path: string }) => detail.path)]).toEqual([
+        422,
+        [path],
+      ]);
+    }
+    expect(await folder.refusal('plan')).toContain(path);
+    expect((await service.get(`/f/${made.id}`, { key: null })).status).toBe(200);
+    const findings: string[] = [];
+    for await (const { text } of checkDefinitions(service.database)) findings.push(text);
+    expect(findings).toEqual([
+      expect.stringContaining(`${made.id}, version 1, ${path}: could not be published today.`),
+    ]);
+  });
+
+  it('warn of options that read the same', async () => {
+    await using service = await startService({ engine });
+    const options = ['a', 'b'].map((value) => ({ label: 'Same', value }));
+    const form = { ...contactForm, owner, fields: [{ id: 'it', type: 'radio', options }] };
+    using folder = await givenFolder(service, { 'same.form.json': form });
+
+    const planned = await folder.run('plan');
+    const { lines } = await folder.run('plan', { json: true });
+
+    expect(planned.lines).toContainEqual(expect.stringMatching(/^! same: fields\.0\.options: .*“Same”/));
+    expect(JSON.parse(lines.join('')).forms[0].warnings).toHaveLength(1);
+  });
+
   it('need webhooks:read to be exported with webhooks', async () => {
     await using service = await startService({ engine });
     await service.put('/v1/forms/by-key/hook', { ...contactForm, ...webhook() });
@@ -403,6 +465,23 @@ const everyField = [
   { id: 'when', type: 'datetime' },
   { id: 'cv', type: 'file', accept: ['application/pdf'] },
 ];
+
+/** A published form of a version of the service that took its definition. */
+async function givenOldForm(service: TestService, key: string, definition: typeof contactForm) {
+  const harmless = definition.fields.map(({ id, type }) => ({ id, type }));
+  const { form } = (await service.put(`/v1/forms/by-key/${key}`, { ...definition, fields: harmless })).json;
+  const [row] = await service.database.select('select definition from form_versions');
+  const former = typeof row?.definition === 'string' ? JSON.parse(row.definition) : row?.definition;
+  const old = {
+    ...former,
+    fields: former.fields.map((field: object, n: number) => ({ ...field, ...definition.fields[n] })),
+  };
+  await service.database.execute('update form_versions set definition = $1::jsonb, checksum = $2', [
+    JSON.stringify(old),
+    fingerprint(old),
+  ]);
+  return form;
+}
 
 /** A folder with these files, objects as JSON, and what runs the commands on it. */
 async function givenFolder(service: TestService, files: Record<string, string | object>) {

@@ -79,7 +79,10 @@ function describePlan(steps: readonly Step[]): string[] {
   const counted = `${changing.length} of ${steps.length} forms change`;
   const breaking = changing.filter(isBreaking).length;
   const summary = breaking > 0 ? `${counted}, ${breaking} of them break something.` : `${counted}.`;
-  return [...changing.flatMap(describeStep), summary];
+  const warnings = steps.flatMap(({ key, file }) =>
+    (file?.warnings ?? []).map((warning) => `! ${key}: ${warning}`),
+  );
+  return [...changing.flatMap(describeStep), ...warnings, summary];
 }
 
 /** Whether somebody who relies on the form may fail. */
@@ -104,6 +107,7 @@ function stepToJson({ action, key, file, form, changes, beside, isRefused, ...st
       webhooks: change.webhooks,
     })),
     beside,
+    warnings: file?.warnings ?? [],
   };
 }
 

@@ -124,7 +124,9 @@ function readForm(path: string, text: string): FileRead {
   if (!form.ok) return { problems: form.violations.map(problemAt) };
   const [, named = ''] = fileName.exec(path.slice(path.lastIndexOf('/') + 1)) ?? [];
   const key = form.key ?? named;
-  if (formKeyPattern.test(key)) return { ...form, key, path, problemAt };
+  const outdated = form.outdated.map((problem) => `could not be published today: ${problemAt(problem)}`);
+  const warnings = [...outdated, ...form.warnings];
+  if (formKeyPattern.test(key)) return { ...form, key, path, problemAt, warnings };
   return {
     problems: [
       at(0, `The key ${key} needs 1 to 64 of a-z, 0-9, ".", "_" and "-": rename the file, or give "key"`),
@@ -159,6 +161,8 @@ export type FormFile = {
   managedBy: string;
   secretVariable: string | undefined;
   definition: FormDefinition;
+  /** What may be a mistake, as lines for people. */
+  warnings: string[];
   /** A problem at a path of the file's JSON, as a line for people. */
   problemAt: (problem: Pick<Violation, 'path' | 'message'>) => string;
 };

@@ -64,7 +64,8 @@ function sharedIds(fields: FieldSent[]): Violation[] {
 function blankLabels(input: unknown, path: string[] = []): Violation[] {
   const name = path.at(-1) ?? '';
   // A translation has labels by the values of options and rows.
-  const isLabel = /label$/i.test(name) || ['options', 'rows'].includes(path.at(-2) ?? '');
+  const isTranslated = path.at(-4) === 'fields' && ['options', 'rows'].includes(path.at(-2) ?? '');
+  const isLabel = /label$/i.test(name) || isTranslated;
   if (typeof input === 'string' && input !== '' && isLabel && isBlank(input)) {
     return [{ path: pathOf(...path), code: 'invalid_string', message: 'Expected a label that can be read' }];
   }
@@ -108,10 +109,9 @@ function visibilityProblems(fields: FieldSent[], options: DefinitionOptions): Vi
 /** Judges what is compared with a field's answers, once a condition asks, by what is known of them. */
 function judgeOf(input: unknown, form: FormFacts): ComparisonProblems {
   let judge: ComparisonProblems | undefined;
-  return (op, value, path) => {
-    const field = judge === undefined ? answeredField(input, form) : undefined;
-    judge ??= field === undefined ? () => [] : comparisonProblems(field);
-    return judge(op, value, path);
+  return (...compared) => {
+    judge ??= comparisonProblems(answeredField(input, form));
+    return judge(...compared);
   };
 }
 
@@ -202,6 +202,8 @@ export type DefinitionOptions = {
   allowPrivateUrls: boolean;
   /** The URL of a webhook that leaves it out; absent: it is required. */
   keptUrl?: string;
+  /** The definition that is published: it is taken again without the checks that came later. */
+  current?: object;
   /** Whether it is of a version in use, whose author alone could correct what is refused since. */
   isInUse?: boolean;
 };

@@ -6,6 +6,7 @@ import type { FormFacts } from '../fields/field-type.ts';
 import { textUpTo } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { jsonProblems } from '../json/json-problems.ts';
+import { fingerprint } from '../json/json-text.ts';
 import { formLimits } from '../limits/limits.ts';
 import { type DefinitionOptions, definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
@@ -54,11 +55,10 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
   const unsafe = jsonProblems(input, '', { maxMembers: formLimits.members });
   if (unsafe.length > 0) return { ok: false, violations: unsafe };
   const parsed = definitionSchema.safeParse(input);
-  const violations = [
-    ...(parsed.success ? [] : violationsOf(parsed.error, input)),
-    ...definitionProblems(input, options),
-  ];
-  if (!parsed.success || violations.length > 0) return { ok: false, violations: atMost(violations) };
+  const problems = definitionProblems(input, options);
+  if (!parsed.success) {
+    return { ok: false, violations: atMost([...violationsOf(parsed.error, input), ...problems]) };
+  }
   const { name, slug, description, fields, delivery, settings, pages = [], translations = {} } = parsed.data;
   const definition: FormDefinition = {
     name,
@@ -70,8 +70,14 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     ...(pages.length > 0 && { pages }),
     ...(Object.keys(translations).length > 0 && { translations: normalizeTranslations(translations) }),
   };
-  if (delivery.type !== 'webhook' || delivery.secret === undefined) return { ok: true, definition };
-  return { ok: true, definition, deliverySecret: delivery.secret };
+  const secret = delivery.type === 'webhook' ? delivery.secret : undefined;
+  const checked = { definition, ...(secret !== undefined && { deliverySecret: secret }) };
+  if (problems.length === 0) return { ok: true, ...checked };
+  const wasFine = definitionProblems(input, { ...options, isInUse: true }).length === 0;
+  if (wasFine && options.current && fingerprint(definition) === fingerprint(options.current)) {
+    return { ok: true, ...checked };
+  }
+  return { ok: false, violations: atMost(problems), ...(wasFine && { definition }) };
 }
 
 function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOptions): Delivery {
@@ -82,7 +88,12 @@ function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOpt
 
 export type DefinitionResult =
   | { ok: true; definition: FormDefinition; deliverySecret?: string }
-  | { ok: false; violations: Violation[] };
+  | {
+      ok: false;
+      violations: Violation[];
+      /** What it is, if versions in use may be so: one that is published stays as it is. */
+      definition?: FormDefinition;
+    };
 
 /** A checked form definition with every default filled in and no secret. */
 export type FormDefinition = {

@@ -6,6 +6,7 @@ import { formKeyPattern, formLimits } from '../limits/limits.ts';
 import { checkDefinition, definitionSchema } from './definition.ts';
 import { definitionToMessage } from './definition-proto.ts';
 import { emailAddress, takingPrivateReceivers } from './delivery.ts';
+import { warningsOf } from './share.ts';
 
 /** What stands beside a definition: outside its JSON, versions and checksum. */
 export const formNames = {
@@ -57,7 +58,7 @@ export function readFormFile(input: unknown): FormFileResult {
     allowPrivateUrls: true,
     keptUrl: '',
   });
-  if (beside.success && checked.ok && !isLiteral) {
+  if (beside.success && checked.definition !== undefined && !isLiteral) {
     const { key, owner = '', managed_by: managedBy } = beside.data;
     return {
       ok: true,
@@ -66,6 +67,8 @@ export function readFormFile(input: unknown): FormFileResult {
       managedBy,
       secretVariable,
       definition: definitionToMessage(checked.definition),
+      warnings: warningsOf(checked.definition),
+      outdated: checked.ok ? [] : checked.violations,
     };
   }
   const literal: Violation = { path: 'delivery.secret', code: 'custom', message: NO_LITERAL };
@@ -103,5 +106,9 @@ export type FormFileResult =
       managedBy: string | undefined;
       secretVariable: string | undefined;
       definition: FormDefinition;
+      /** What is allowed, and likely a mistake. */
+      warnings: string[];
+      /** What is refused unless it is published already. */
+      outdated: Violation[];
     }
   | { ok: false; violations: Violation[] };

@@ -22,7 +22,7 @@ import { projectForm, requireRight } from './form-access.ts';
 import { readFormKey } from './form-keys.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, newVersion, readDefinition } from './form-rows.ts';
-import { keptUrlOf, type Published, publishNext, withAffected } from './publishing.ts';
+import { nextOf, type Published, publishNext, withAffected } from './publishing.ts';
 
 /**
  * Brings the form with a key to a definition. The form is locked before it is read, and the project if there is no such
@@ -42,7 +42,7 @@ export async function applyForm(context: ServiceContext, request: ApplyFormReque
     const checked = readDefinition(request.definition, {
       keyless: false,
       allowPrivateUrls: settings.allowPrivateWebhooks,
-      ...(current !== null && keptUrlOf(current.definition)),
+      ...(current !== null && nextOf(current.definition)),
     });
     const wanted = { request: { ...request, owner }, ...checked, at };
     if (form === null || form.status === 'draft') return publishFirst(tx, context, call, form, wanted);

@@ -42,7 +42,7 @@ import {
 import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
 import { formToMessage, publicFormToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
-import { keptUrlOf, publishFormVersion, refuseUnlessPublished, withAffected } from './publishing.ts';
+import { nextOf, publishFormVersion, refuseUnlessPublished, withAffected } from './publishing.ts';
 import { schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
@@ -180,7 +180,7 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
   const { definition } = readDefinition(request.definition, {
     keyless: isKeyless(form),
     allowPrivateUrls,
-    ...keptUrlOf(former),
+    ...nextOf(former),
   });
   const changes = changesBetween(former, definition);
   return {

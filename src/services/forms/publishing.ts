@@ -43,7 +43,7 @@ export async function publishFormVersion(
   const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless,
     allowPrivateUrls: settings.allowPrivateWebhooks,
-    ...keptUrlOf(await definitionInUse(database, form)),
+    ...nextOf(await definitionInUse(database, form)),
   });
 
   const next = { formId, definition, deliverySecret, at: new Date(now()), expectedVersionId, allowBreaking };
@@ -134,9 +134,13 @@ const NAMED_IN_MESSAGE = 5;
 /** With the longest paths, 100 bytes each, and without ids, they fit into the trailers of gRPC. */
 const LISTED_IN_FAILURE = 40;
 
-/** A version that leaves the URL out, as callers who may not read it do, keeps the one that there is. */
-export function keptUrlOf({ delivery }: FormDefinition): { keptUrl?: string } {
-  return delivery.type === 'webhook' ? { keptUrl: delivery.url } : {};
+/**
+ * How the next definition of a form is checked. One that leaves the URL out, as callers who may not read it do, keeps the
+ * one that there is.
+ */
+export function nextOf(current: FormDefinition): { current: FormDefinition; keptUrl?: string } {
+  const { delivery } = current;
+  return { current, ...(delivery.type === 'webhook' && { keptUrl: delivery.url }) };
 }
 
 function keepsShorter({ settings: now }: FormDefinition, { settings: before }: FormDefinition): boolean {

@@ -18,7 +18,7 @@ import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import type { OwnedForm } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireDefinition } from '../forms/form-rows.ts';
-import { keptUrlOf, publishNext } from '../forms/publishing.ts';
+import { nextOf, publishNext } from '../forms/publishing.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { confirmedForm, keeperOf, lockForOwner, requireFreshSignIn, withoutDelivery } from './owned-form.ts';
 
@@ -124,7 +124,7 @@ function definitionWith(
   };
   const { allowPrivateWebhooks: allowPrivateUrls } = settings;
   const keyless = isKeyless(form);
-  const options = { keyless, allowPrivateUrls, isInUse: true, ...keptUrlOf(current) };
+  const options = { keyless, allowPrivateUrls, isInUse: true, ...nextOf(current) };
   return requireDefinition(wanted, options).definition;
 }
 

@@ -102,13 +102,15 @@ export async function listAskedFields(db: Queries, formId: string): Promise<Aske
   }
 }
 
-/** Every version of every form that asks for a text with a pattern, read a few at a time. */
-export async function* versionsWithPatterns(db: Queries): AsyncGenerator<Version> {
+/** Every version of every form that is not of a session's own questions, read a few at a time. */
+export async function* publishedVersions(db: Queries): AsyncGenerator<Version> {
+  const isPublished =
+    'form_id in (select id from forms where question_checksum is null and deleted_at is null)';
   for (let after = ''; ; ) {
     const rows = await db.read((em) =>
       em.find(
         VersionEntity,
-        { id: { $gt: after }, [raw('definition::text')]: { $like: '%"pattern":%' } },
+        { id: { $gt: after }, [raw(isPublished)]: true },
         { orderBy: { id: 'asc' }, limit: DEFINITIONS_AT_ONCE },
       ),
     );

@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { checkPatterns } from '../../../src/cli/admin/doctor/database.ts';
+import { checkDefinitions } from '../../../src/cli/admin/doctor/database.ts';
 import type { Finding } from '../../../src/cli/terminal.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
@@ -90,11 +90,11 @@ describe('a form that was stored with expensive patterns', () => {
       await services.givenFormOf([{ id: 'code', type: 'text', pattern: '[a-z]+' }]);
 
     const findings: Finding[] = [];
-    for await (const finding of checkPatterns(services.database)) findings.push(finding);
+    for await (const finding of checkDefinitions(services.database)) findings.push(finding);
 
     expect(findings.map(({ level }) => level)).toEqual(['warning']);
     expect(findings[0]?.text).toMatch(
-      new RegExp(`^${formId}, version 1, field "code": long texts may be refused. Takes up to 18\\d,`),
+      new RegExp(`^${formId}, version 1, fields.0.pattern: could not be published today. Takes up to 18\\d,`),
     );
   });
 });

@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
-import { patternProblems } from '../../../domain/definition/definition-rules.ts';
+import { checkDefinition } from '../../../domain/definition/definition.ts';
 import { SecretBox } from '../../../domain/secrets/secret-key.ts';
 import { findSecretKey, requireKeyOf } from '../../../secret-key.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
 import type { Database } from '../../../store/database/database.ts';
 import { migrationState } from '../../../store/database/migrate.ts';
-import { versionsWithPatterns } from '../../../store/forms/versions.ts';
+import { publishedVersions } from '../../../store/forms/versions.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../../store/installation.ts';
 import { type Finding, findingsAbout } from '../../terminal.ts';
 import { hasDatabase, openAsIs, refuseOtherUsers } from '../open.ts';
 
 const about = findingsAbout('database');
 const clock = findingsAbout('clock');
-const patterns = findingsAbout('patterns');
+const forms = findingsAbout('forms');
 
 /** Whether the database can be opened, has the tables of this version and this SECRET_KEY, and the same time. */
 export async function* checkDatabase(config: Config, now: () => number): AsyncGenerator<Finding> {
@@ -52,7 +52,7 @@ async function* findingsOf(database: Database, config: Config): AsyncGenerator<F
     const how = config.migrate ? 'the next start runs them' : 'run npm run cli -- admin migrate';
     yield config.migrate ? about.ok(`${what}: ${how}`) : about.fail(`${what}: ${how}`);
   } else yield about.ok('its tables are up to date');
-  if (!isNew && pending.length === 0) yield* checkPatterns(database);
+  if (!isNew && pending.length === 0) yield* checkDefinitions(database);
   if (!isNew) yield* checkSecretKey(database, config);
 }
 
@@ -86,18 +86,15 @@ const CLOCK_OK_S = 2;
 /** Receivers of webhooks commonly refuse signatures that are 300 s old. */
 const CLOCK_BAD_S = 60;
 
-/**
- * Names the published versions whose patterns take more steps than today's definitions may: they are kept, but long
- * texts for them are refused.
- */
-export async function* checkPatterns(database: Database): AsyncGenerator<Finding> {
+/** Names the published versions that could not be published today. They go on as they are. */
+export async function* checkDefinitions(database: Database): AsyncGenerator<Finding> {
   let count = 0;
-  for await (const { formId, number, definition } of versionsWithPatterns(database)) {
-    for (const [index, { message }] of patternProblems(definition.fields)) {
+  for await (const { formId, number, definition } of publishedVersions(database)) {
+    const checked = checkDefinition(definition, { keyless: false, allowPrivateUrls: true });
+    for (const { path, message } of checked.ok ? [] : checked.violations) {
       count += 1;
-      if (count > MAX_FINDINGS) return yield patterns.warning('… and maybe more');
-      const place = `${formId}, version ${number}, field "${definition.fields[index]?.id}"`;
-      yield patterns.warning(`${place}: long texts may be refused. ${message}.`);
+      if (count > MAX_FINDINGS) return yield forms.warning('… and maybe more');
+      yield forms.warning(`${formId}, version ${number}, ${path}: could not be published today. ${message}.`);
     }
   }
 }
