@@ -319,25 +319,11 @@ const isoDate = /^\d{4}-\d\d-\d\d$/;
 /** A time of day as Pydantic and Zod take it, without an offset. */
 const isoTime = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/;
 
-const values = [
-  ...[null, true, false, 0, 1, 2, 2.5, 5, 6, 8, 9, 10, -1],
-  ...[
-    'a',
-    'b',
-    'c',
-    'abc',
-    '',
-    '2030-01-31',
-    '10:00',
-    '10:00:30',
-    '25:00',
-    'a@example.com',
-    '1',
-    'true',
-    'null',
-  ],
-  ...[[], ['a'], ['b', 'a'], ['c'], [1], {}],
-];
+const scalars = [
+  [null, true, false, 0, 1, 2, 2.5, 5, 6, 8, 9, 10, -1, 'a', 'b', 'c', 'abc', ''],
+  ['2030-01-31', '10:00', '10:00:30', '25:00', 'a@example.com', '1', 'true', 'null'],
+].flat();
+const values = [...scalars, [], ['a'], ['b', 'a'], ['c'], [1], {}];
 
 /** Schemas of every type with what may stand beside it, each required and not, and in the ways that null is let in. */
 function generatedSchemas(): [schema: object, required: boolean][] {
@@ -364,12 +350,14 @@ function generatedSchemas(): [schema: object, required: boolean][] {
       { format: 'time' },
       { format: 'email' },
     ].map((more) => ({ type: 'string', ...more })),
-    ...[{ enum: ['a', 'b'] }, { const: 'a' }, { enum: ['a', 'null'] }, { enum: [1, 2] }, { const: 1 }],
-    ...[
-      { type: 'string', enum: ['a', 'b'] },
-      { type: 'integer', enum: [1, 2] },
-      { type: 'number', enum: ['a'] },
-    ],
+    { enum: ['a', 'b'] },
+    { enum: ['a', 'null'] },
+    { enum: [1, 2] },
+    { const: 'a' },
+    { const: 1 },
+    { type: 'string', enum: ['a', 'b'] },
+    { type: 'integer', enum: [1, 2] },
+    { type: 'number', enum: ['a'] },
     { oneOf: ['a', 'b'].map((value) => ({ const: value, title: value.toUpperCase() })) },
     { type: 'string', anyOf: [{ const: 'a', title: 'A' }] },
     { enum: ['a', 'b'], oneOf: [{ const: 'a' }] },

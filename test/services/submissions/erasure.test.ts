@@ -241,9 +241,9 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
       (await submissions.createSubmission({ formId, answers: { ...answers } })).submissionId;
     await submit(one, { text: 'ada@example.com' });
     const mentions = [
-      [await submit(one, { text: 'I am ADA@example.com, call me' }), one, 'text'],
-      [await submit(two, { site: 'https://example.org/?to=ada@example.com' }), two, 'site'],
-      [await submit(two, { text: '(ada@example.com)' }), two, 'text'],
+      `${await submit(one, { text: 'I am ADA@example.com, call me' })} ${one} text`,
+      `${await submit(two, { site: 'https://example.org/?to=ada@example.com' })} ${two} site`,
+      `${await submit(two, { text: '(ada@example.com)' })} ${two} text`,
     ];
     const left = [
       await submit(one, { text: 'nada@example.com' }),
@@ -262,7 +262,7 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
     const told = (reply: typeof erased) => [
       reply.mentions?.count,
       reply.mentions?.first
-        .map(({ submissionId, formId, fieldId }) => [submissionId, formId, fieldId])
+        .map(({ submissionId, formId, fieldId }) => `${submissionId} ${formId} ${fieldId}`)
         .sort(),
     ];
     expect(erased).toMatchObject({ erasedSubmissions: 1, nextPageToken: '' });
