@@ -384,6 +384,36 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
     await browser.expectNoProblems();
   });
 
+  it('let days begin at midnight of the reader, in the list, in the search and in the charts', async () => {
+    const { address, id } = await givenForm({ answers: 1 });
+    const dayIn = (timeZone: string) =>
+      new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short' }).format(Date.now());
+    // At any time one of them is on another day than UTC.
+    const zones = ['Pacific/Kiritimati', 'Pacific/Niue'];
+    for (const timezoneId of zones.filter((zone) => dayIn(zone) !== dayIn('UTC'))) {
+      const page = await openAs(address, { timezoneId });
+      const day = dayIn(timezoneId);
+      const listed = async (from: string, until: string, text = '') => {
+        await page.goto(`${service.url}/owner/forms/${id}`);
+        for (const [name, value] of Object.entries({ from, until, text })) await page.fill(`#${name}`, value);
+        await page.click('main button >> text="Apply"');
+        return page.locator('tbody tr').count();
+      };
+
+      expect(await listed(day, day)).toBe(1);
+      expect(await listed(day, day, 'Ada')).toBe(1);
+      expect(await listed(dayIn('UTC'), dayIn('UTC'))).toBe(0);
+      await page.context().clearCookies({ name: 'owner-zone' });
+      await page.goto(`${service.url}/owner/forms/${id}/charts`);
+      await page.getByText(`Days in ${timezoneId}. Busiest day: 1.`).waitFor();
+      expect(await browser.audit(page)).toEqual([]);
+    }
+    const page = await openAs(address, { javaScriptEnabled: false, timezoneId: zones[0] });
+    await page.goto(`${service.url}/owner/forms/${id}/charts`);
+    expect(await page.textContent('main')).toContain('Days in UTC. Busiest day: 1.');
+    await browser.expectNoProblems();
+  });
+
   it('hand a form over by an email that names who asks, take it back, and tell both once it is done', async () => {
     const { address, id } = await givenForm({ answers: 0 });
     const next = `next-${crypto.randomUUID()}@example.com`;

@@ -236,6 +236,47 @@ describe.skipIf(noBrowser)('what a person types', () => {
     expect(await answersOf(service, session)).toEqual({ at: '2026-03-29T03:30+02:00' });
   });
 
+  it.each([
+    ['Asia/Kathmandu', 'en', /^July 1, 2026 at 12:30\sAM GMT\+5:45$/],
+    ['America/New_York', 'de', /^1\. Juli 2026 um 00:30 GMT-4$/],
+  ])(
+    'the review and the copy of the answers show a time in the zone of %s, and name it',
+    async (timezoneId, locale, text) => {
+      const fields = [{ id: 'at', type: 'datetime' }];
+      const { form_id } = await givenSession(service, { fields, settings: { review: true, locale } });
+      const openReview = async () => {
+        const page = await browser.open(`/f/${form_id}`, { timezoneId });
+        await page.fill('[name=at]', '2026-07-01T00:30');
+        await submit(page);
+        await page.waitForSelector('dl.review');
+        return page;
+      };
+      const [sent, refused] = [await openReview(), await openReview()];
+      expect(await sent.textContent('dl.review dd')).toMatch(text);
+
+      await submit(sent);
+      await sent.waitForSelector('.copy');
+      await service.post(`/v1/forms/${form_id}/archive`);
+      await submit(refused);
+      await refused.waitForSelector('.copy');
+
+      expect(await sent.textContent('.copy dd')).toMatch(text);
+      expect(await refused.textContent('.copy dd')).toMatch(text);
+    },
+  );
+
+  it('without script the copy of the answers has a time in UTC, and says so', async () => {
+    const session = await givenSession(service, { fields: [{ id: 'at', type: 'datetime' }] });
+    const page = await browser.open(`/f/${session.id}`, {
+      javaScriptEnabled: false,
+      timezoneId: 'Asia/Kathmandu',
+    });
+    await page.fill('[name=at]', '2026-07-01T00:30');
+    await submit(page);
+
+    expect(await page.textContent('.copy dd')).toMatch(/^July 1, 2026 at 12:30\sAM UTC$/);
+  });
+
   it('conditions see telephone numbers and addresses as they are stored', async () => {
     const when = (field: string, value: string) => ({ field, op: 'eq', value });
     const session = await givenSession(service, {

@@ -1619,6 +1619,13 @@ export declare type GetOwnedFormStatisticsRequest = Message<"headlessforms.v1.Ge
    * @generated from field: string form_id = 1;
    */
   formId: string;
+
+  /**
+   * The time zone in which days begin, such as `Europe/Zurich`; UTC if unset.
+   *
+   * @generated from field: string time_zone = 2;
+   */
+  timeZone: string;
 };
 
 /**
@@ -1634,7 +1641,7 @@ export declare const GetOwnedFormStatisticsRequestSchema: GenMessage<GetOwnedFor
  */
 export declare type GetOwnedFormStatisticsResponse = Message<"headlessforms.v1.GetOwnedFormStatisticsResponse"> & {
   /**
-   * The last 30 days in UTC, oldest first, today too.
+   * The last 30 days in the time zone that was asked for, oldest first, today too.
    *
    * @generated from field: repeated headlessforms.v1.DayCount days = 1;
    */
@@ -1676,7 +1683,7 @@ export declare const GetOwnedFormStatisticsResponseSchema: GenMessage<GetOwnedFo
  */
 export declare type DayCount = Message<"headlessforms.v1.DayCount"> & {
   /**
-   * `YYYY-MM-DD`
+   * `YYYY-MM-DD`, in the time zone that was asked for.
    *
    * @generated from field: string date = 1;
    */

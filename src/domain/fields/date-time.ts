@@ -1,4 +1,5 @@
 import { type Violation, wrongType } from '../errors/violations.ts';
+import { instantInWords } from '../text/instant.ts';
 import {
   type AnswerCheck,
   type AttributesOf,
@@ -27,7 +28,8 @@ export const date = rulesOf({
   compare: compareTexts,
   expected: 'Must be a date of the form YYYY-MM-DD',
   sample: '2030-01-31',
-  format: () => ({ dateStyle: 'long' }),
+  format: (text, locale) =>
+    new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(Date.parse(text)),
 });
 
 /** A time of day, `HH:MM` or `HH:MM:SS`, between `min` and `max`; in words it is as it is. */
@@ -48,15 +50,7 @@ export const datetime = rulesOf({
   compare: (left, right) => Date.parse(left) - Date.parse(right),
   expected: 'Must be a date and time with offset, such as 2030-01-31T09:00:00Z',
   sample: '2030-01-31T12:00:00Z',
-  format: (text) => ({
-    year: 'numeric',
-    month: 'long',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: '2-digit',
-    ...(/T\d\d:\d\d:(?!00(?:\.0+)?\D)\d\d/.test(text) && { second: '2-digit' }),
-    timeZoneName: 'short',
-  }),
+  format: instantInWords,
 });
 
 /** Whether a text is an instant: ISO 8601 with offset, seconds and their fraction optional. */
@@ -106,9 +100,7 @@ function boundRefusal({ isTime, expected }: TimeKind, bound: string | number, pa
 }
 
 function inWords({ format }: TimeKind, text: string, locale: string): string {
-  const instant = Date.parse(text);
-  if (format === undefined || Number.isNaN(instant)) return text;
-  return new Intl.DateTimeFormat(locale, { ...format(text), timeZone: 'UTC' }).format(instant);
+  return format === undefined || Number.isNaN(Date.parse(text)) ? text : format(text, locale);
 }
 
 /** Of a year that is typed in two digits, browsers make one of the first century: without its zeros it is no date. */
@@ -156,8 +148,8 @@ type TimeKind = {
   /** Said of a text that is no such time. */
   expected: string;
   sample: string;
-  /** How `Intl` writes it out. */
-  format?: (text: string) => Intl.DateTimeFormatOptions;
+  /** Writes it out. */
+  format?: (text: string, locale: string) => string;
 };
 
 type TimeField = AttributesOf<typeof boundAttributes>;

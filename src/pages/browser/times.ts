@@ -1,3 +1,4 @@
+import { instantInWords } from '../../domain/text/instant.ts';
 import { momentInWords, timeInWords } from '../../text/quantities.ts';
 
 /** Lets times be entered in the person's own time zone, and names it. Without this, and in what is posted, they are in UTC. */
@@ -30,9 +31,13 @@ function minuteOf(milliseconds: number): string {
 
 /** Shows the times that the page names in the person's own time zone. */
 export function showLocalTimes(root: Element): void {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   for (const time of root.querySelectorAll('time')) {
-    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    const { lang } = document.documentElement;
     const inWords = time.dataset.long === undefined ? momentInWords : timeInWords;
-    time.textContent = inWords(new Date(time.dateTime), document.documentElement.lang, timeZone);
+    time.textContent =
+      time.dataset.answer === undefined
+        ? inWords(new Date(time.dateTime), lang, timeZone)
+        : instantInWords(time.dateTime, lang, timeZone);
   }
 }

@@ -10,7 +10,7 @@ import type { Page } from '../../http/reply.ts';
 import { fill, type Words } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
-import { pictureOf } from './form-page.ts';
+import { pictureOf, withTime } from './form-page.ts';
 import { fieldsOf } from './page-source.ts';
 
 /**
@@ -25,9 +25,9 @@ export function renderCompletion(
 ): Page {
   const language = languageOf(request, ending.locale);
   const { words } = language;
-  const answers = ending.answers.map(({ label, text, picture }) => ({
+  const answers = ending.answers.map(({ label, text, picture, instant }) => ({
     label,
-    answer: pictureOf(picture, label) ?? (text || words.noAnswer),
+    answer: pictureOf(picture, label) ?? withTime(text || words.noAnswer, instant),
   }));
   const { successMessage } = ending;
   const title = repeats(successMessage, words.thanksTitle) ? words.thanksText : words.thanksTitle;
@@ -75,7 +75,8 @@ export function renderTyped(
   const answers = fields.flatMap((field) => {
     const answer = ownValue(typed, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    return text.trim() === '' ? [] : [{ label: field.label, answer: text }];
+    const instant = field.type === 'datetime' ? String(answer) : '';
+    return text.trim() === '' ? [] : [{ label: field.label, answer: withTime(text, instant) }];
   });
   return answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.typedText, answers }, words);
 }

@@ -135,12 +135,16 @@ function review(
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
     const answer = ownValue(answers, field.id);
     const read = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    // The script puts it into the person's own time zone.
-    const time = html`<time datetime="${String(answer)}" data-long>${read}</time>`;
-    const text = field.type === 'datetime' && read !== '' ? time : read;
+    const text = withTime(read, field.type === 'datetime' ? String(answer) : '');
     return html`<div><dt>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
+}
+
+/** An answer in words; the script puts an instant into the person's own time zone. */
+export function withTime(text: string, instant: string): Html | string {
+  if (Number.isNaN(Date.parse(instant))) return text;
+  return html`<time datetime="${instant}" data-answer>${text}</time>`;
 }
 
 /** A drawn signature, within the page: its address would be a secret. Undefined if there is none. */

@@ -16,17 +16,18 @@ const { method: rpcs } = OwnersService;
 
 /** Shows how many answers came by day, and how often each option was chosen, as charts with the numbers in tables. */
 export const showCharts: HandleOwner = async (exchange) => {
-  const { request, call, language } = exchange;
+  const { request, call, language, cookies } = exchange;
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
-  const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id });
+  const timeZone = cookies.timeZone();
+  const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id, timeZone });
   const { owner } = language;
   const body = html`${formHead(form, 'charts', request, language)}
 ${
   counted.countedCount === 0
     ? noResponsesYet(form, formUrl(request, form), language)
     : html`<h2>${owner.byDay}</h2>
-${daysOf(counted, language)}
+${daysOf(counted, language, timeZone)}
 ${counted.choices.map((choice) => choice.answeredCount > 0 && choiceOf(choice, language))}
 ${unanswered(counted.choices, language)}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`
@@ -43,7 +44,7 @@ function unanswered(choices: readonly ChoiceCounts[], { owner, tag }: Language):
 }
 
 /** From the day of the first response on, but at least a week. */
-function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Language): Html {
+function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Language, zone: string): Html {
   const { owner } = language;
   const first = all.findIndex(({ count }) => count > 0);
   const days = all.slice(Math.min(first === -1 ? all.length : first, all.length - LEAST_DAYS));
@@ -54,7 +55,7 @@ function daysOf({ days: all }: GetOwnedFormStatisticsResponse, language: Languag
       ({ date, count }) =>
         html`<tr><th scope="row">${dayInWords(new Date(date), language.tag)}</th><td>${inDigits(count, language.tag)}</td></tr>\n`,
     );
-  return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language.tag) })}</p>
+  return html`<p class="note" data-days>${fill(owner.byDayText, { zone, max: inDigits(max, language.tag) })}</p>
 ${dayBars(days, max, owner.byDay)}
 <p class="axis" dir="ltr" aria-hidden="true">${[days.at(0), days.at(-1)].map((day) => html`<span dir="${language.direction}">${shortDayInWords(new Date(day?.date ?? ''), language.tag)}</span>`)}</p>
 <details><summary>${owner.asTable}</summary>${dataTable(owner.byDay, [owner.day, owner.answers], rows)}</details>`;

@@ -7,6 +7,7 @@ import { failed } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { DEVICE_MS } from '../../domain/links.ts';
 import { newToken } from '../../domain/secrets/new-secrets.ts';
+import { isTimeZone } from '../../domain/text/days.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { present } from '../../http/shape.ts';
 import { cookieOf, cookiePath } from '../cookies.ts';
@@ -106,6 +107,12 @@ export class OwnerCookies {
     this.#set(`${COLUMNS_COOKIE}${formId}`, fieldIds.join('.'), { maxAge: DEVICE_MS });
   }
 
+  /** The time zone in which the owner's days begin, as the script has named it; without script UTC. */
+  timeZone(): string {
+    const zone = cookieOf(this.#request, ZONE_COOKIE) ?? '';
+    return isTimeZone(zone) ? zone : 'UTC';
+  }
+
   /** Remembers the address that an emailed link was for, to fill it in where its owner signs in. */
   rememberAddress(address: string): void {
     this.#set(ADDRESS_COOKIE, address, { maxAge: PAGE_MS });
@@ -166,6 +173,7 @@ const ofOwner = /^\/owner\/(?:forms|submissions)\/[a-z]+_[0-9a-z]+/;
 const PAGE_COOKIE = 'owner-page';
 const DONE_COOKIE = 'owner-done';
 const ADDRESS_COOKIE = 'owner-address';
+const ZONE_COOKIE = 'owner-zone';
 const COLUMNS_COOKIE = 'owner-columns-';
 const PAGE_MS = HOUR_MS;
 /** The page that says so is asked for at once. */

@@ -6,7 +6,7 @@ import {
   OwnersService,
 } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { ExportFormat, SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { DAY_MS } from '../../domain/limits/limits.ts';
+import { boundsOfDay } from '../../domain/text/days.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { undefinedFor } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
@@ -26,11 +26,12 @@ const { method: rpcs } = OwnersService;
 export const showSubmissions: HandleOwner = async (exchange) => {
   const { request, call } = exchange;
   const filter = { ...readFilter((name) => queryOf(request, name)), text: '' };
+  const timeZone = exchange.cookies.timeZone();
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
   const { submissions, nextPageToken, previousPageToken } = await call(rpcs.listOwnedSubmissions, {
     formId: form.id,
-    filter: filterToMessage(filter),
+    filter: filterToMessage(filter, timeZone),
     pageToken: filter.page,
   });
   return tablePage(exchange, { form, filter, submissions, nextPageToken, previousPageToken });
@@ -47,7 +48,7 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
   const found = await call(rpcs.searchOwnedSubmissions, {
     formId: form.id,
     text,
-    filter: filterToMessage(filter),
+    filter: filterToMessage(filter, exchange.cookies.timeZone()),
     pageToken,
   }).catch(undefinedFor('invalid'));
   if (found === undefined) {
@@ -285,12 +286,12 @@ function readFilter(valueIn: (name: string) => string): Filter {
   };
 }
 
-/** The same as the RPCs take it: whole days in UTC, the last one included. */
-function filterToMessage({ spam, from, until }: Filter) {
+/** The same as the RPCs take it: whole days in the owner's time zone, the last one included. */
+function filterToMessage({ spam, from, until }: Filter, timeZone: string) {
   return {
     status: spam ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
-    ...(from !== '' && { createdAfter: timestampFromMs(Date.parse(from)) }),
-    ...(until !== '' && { createdBefore: timestampFromMs(Date.parse(until) + DAY_MS) }),
+    ...(from !== '' && { createdAfter: timestampFromMs(boundsOfDay(from, timeZone)[0]) }),
+    ...(until !== '' && { createdBefore: timestampFromMs(boundsOfDay(until, timeZone)[1]) }),
   };
 }
 

@@ -153,6 +153,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
   const definition = translate(original, preferred);
   const { successMessage = '', locale = '', onePerRespondent = false } = definition.settings;
   const theme = themeToMessage(definition);
+  const instants = new Set(definition.fields.flatMap(({ id, type }) => (type === 'datetime' ? [id] : [])));
   return {
     successMessage,
     redirectUrl: returnUrl === null ? redirectUrl : successMessage === '' ? returnUrl : '',
@@ -164,7 +165,8 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
     ...(theme !== undefined && { theme }),
     answers: answersInWords(definition, answers, { preferred }).map(({ fieldId, label, text }) => {
       const picture = ownValue(pictures, fieldId);
-      return { label, text, ...(picture !== undefined && { picture }) };
+      const instant = instants.has(fieldId) ? String(ownValue(answers, fieldId)) : '';
+      return { label, text, instant, ...(picture !== undefined && { picture }) };
     }),
   };
 }

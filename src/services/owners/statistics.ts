@@ -8,8 +8,10 @@ import { fieldRules } from '../../domain/fields/index.ts';
 import { isObject, type Json, ownValue } from '../../domain/json/json.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
+import { daysIn, isTimeZone } from '../../domain/text/days.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
+import { badParameter } from '../request-values.ts';
 import { confirmedForm } from './owned-form.ts';
 import type { Scan } from './search.ts';
 
@@ -17,17 +19,21 @@ import type { Scan } from './search.ts';
 export function statisticsMethods(context: ServiceContext, scan: Scan) {
   const { forms, now, audit } = context;
   return {
-    async getOwnedFormStatistics({ formId }, call) {
+    async getOwnedFormStatistics({ formId, timeZone }, call) {
+      const zone = timeZone || 'UTC';
+      if (!isTimeZone(zone))
+        throw badParameter('time_zone', 'invalid_string', 'Expected a time zone, such as Europe/Zurich');
       const form = await confirmedForm(context, call, formId);
       const { definition } = await forms.version(form.currentVersionId);
-      const days = lastDays(now());
+      const dayOf = daysIn(zone);
+      const days = lastDays(dayOf(now()));
       const locale = localeOf(
         definition,
         preferredLanguages(call.requestHeader.get('accept-language') ?? ''),
       );
       const questions = questionsOf(definition, locale);
       const { scanned, truncated } = await scan({ formId, filter: {} }, call, (submission) => {
-        const day = submission.createdAt.toISOString().slice(0, DATE_CHARS);
+        const day = dayOf(submission.createdAt.getTime());
         const count = days.get(day);
         if (count !== undefined) days.set(day, count + 1);
         for (const asked of questions) countAnswer(asked, submission);
@@ -44,9 +50,9 @@ export function statisticsMethods(context: ServiceContext, scan: Scan) {
   } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
-/** The last days in UTC, oldest first, each with no submission yet. */
-function lastDays(now: number): Map<string, number> {
-  const days = Array.from({ length: DAYS }, (_, n) => new Date(now - (DAYS - 1 - n) * DAY_MS));
+/** The last days, oldest first, each with no submission yet. */
+function lastDays(today: string): Map<string, number> {
+  const days = Array.from({ length: DAYS }, (_, n) => new Date(Date.parse(today) - (DAYS - 1 - n) * DAY_MS));
   return new Map(days.map((day) => [day.toISOString().slice(0, DATE_CHARS), 0]));
 }
 

@@ -149,6 +149,20 @@ describe.each(engines)('submissions of an owned form on %s', (engine) => {
     ]);
   });
 
+  it('are counted by the days of the time zone that is asked for, if there is one of that name', async () => {
+    const { formId, owner } = await rpc.givenOwner();
+    await rpc.givenSubmission(formId);
+    const daysOf = async (timeZone: string) =>
+      (await owner.getOwnedFormStatistics({ formId, timeZone })).days;
+
+    // At any time one of them is on another day than UTC.
+    for (const timeZone of ['Pacific/Kiritimati', 'Pacific/Niue']) {
+      const today = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short' }).format(rpc.clock.ms);
+      expect((await daysOf(timeZone)).at(-1)).toMatchObject({ date: today, count: 1 });
+    }
+    expect(await failureOf(daysOf('Mars/Olympus'))).toMatchObject({ reason: 'BAD_REQUEST' });
+  });
+
   it('are counted for every type that is no text, with averages, ranges, places and rows', async () => {
     const { formId, owner } = await rpc.givenOwner();
     const [a, b] = [

@@ -147,6 +147,13 @@ export declare type AnsweredField = Message<"headlessforms.internal.v1.AnsweredF
    * @generated from field: bytes picture = 3;
    */
   picture: Uint8Array;
+
+  /**
+   * Of a date and time, the instant, ISO 8601 with offset; else empty.
+   *
+   * @generated from field: string instant = 4;
+   */
+  instant: string;
 };
 
 /**
