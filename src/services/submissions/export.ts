@@ -13,7 +13,12 @@ import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import { type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
+import {
+  type AskedField,
+  type AskedFields,
+  findVersion,
+  listAskedFields,
+} from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -34,9 +39,9 @@ export async function* exportForm(
   call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
   const { projectId, formId } = request;
-  const fields = await listAskedFields(context.database, formId);
-  const format = await formatterOf(context, request, fields);
-  const detail = fields.some(({ personal }) => personal)
+  const asked = await listAskedFields(context.database, formId);
+  const format = await formatterOf(context, request, asked);
+  const detail = asked.fields.some(({ personal }) => personal)
     ? `${format.name} with personal answers`
     : format.name;
   context.audit.note(call, { projectId, formId, detail });
@@ -60,20 +65,20 @@ export async function* exportForm(
 async function formatterOf(
   context: ServiceContext,
   { formId, format, people }: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { people?: CsvForPeople },
-  fields: readonly AskedField[],
+  asked: AskedFields,
 ): Promise<ExportFormatter> {
-  if (format === ExportFormat.NDJSON) return ndjsonFormat(fields);
+  if (format === ExportFormat.NDJSON) return ndjsonFormat(asked);
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
     const stored = await findAnyForm(database, formId);
     const form = { id: formId, ownerEpoch: stored?.ownerEpoch ?? 0 };
     const linkOf = (uploadId: string) => fileLink(links, form, uploadId);
-    if (people === undefined) return csvFormat(fields, linkOf);
+    if (people === undefined) return csvFormat(asked, linkOf);
     if (!delimiters.test(people.delimiter))
       throw badParameter('people.delimiter', 'invalid_enum_value', 'Expected , or ;');
     const version = await findVersion(database, stored?.currentVersionId ?? '');
-    return peopleFormat(fields, linkOf, people, version?.definition.fields ?? []);
+    return peopleFormat(asked.fields, linkOf, people, version?.definition.fields ?? []);
   }
   throw unknownValue('format', ExportFormatSchema);
 }
@@ -91,12 +96,14 @@ const MAX_ROWS = 150;
 const PAGE_BYTES = 128 * 1024;
 
 /**
- * An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context.
+ * An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context, and
+ * with the number of its version.
  */
-export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
+export function ndjsonFormat({ fields, numbers }: AskedFields): ExportFormatter {
   const line = (row: ShownSubmission) => {
     const personal = personalIn(row.answers, fields);
-    return JSON.stringify({ ...submissionToJson(row), ...(personal.length > 0 && { personal }) });
+    const version = numbers.get(row.versionId);
+    return JSON.stringify({ ...submissionToJson(row), version, ...(personal.length > 0 && { personal }) });
   };
   return {
     name: 'ndjson',
@@ -106,14 +113,22 @@ export function ndjsonFormat(fields: readonly AskedField[]): ExportFormatter {
 }
 
 /**
- * An export as CSV: byte order mark, CRLF, one column for each field. `linkOf` gives the address by which a file can be
- * read.
+ * An export as CSV: byte order mark, CRLF, one column for each field between those of the service. `linkOf` gives the
+ * address by which a file can be read.
  */
-export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): ExportFormatter {
+export function csvFormat({ fields, numbers }: AskedFields, linkOf: LinkOf): ExportFormatter {
+  const heads = fields.map(
+    (field) => `${headOf(field.id, field, ownColumns)}${field.personal ? ' (personal)' : ''}`,
+  );
+  const addedTo = ({ versionId, language, metadata }: ShownSubmission) => [
+    String(numbers.get(versionId) ?? ''),
+    language ?? '',
+    Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
+  ];
   return {
     name: 'csv',
-    head: `\uFEFF${write([[...ownColumns, ...fields.map(headOf)]])}`,
-    lines: (rows) => write(rows.map((row) => recordOf(row, fields, linkOf))),
+    head: `\uFEFF${write([[...ownColumns, ...heads, ...addedColumns]])}`,
+    lines: (rows) => write(rows.map((row) => [...recordOf(row, fields, linkOf), ...addedTo(row)])),
   };
 }
 
@@ -137,7 +152,10 @@ function peopleFormat(
     if (type === 'signature') return cellOf(textSigned(answer), linkOf);
     return guarded(fieldRules[field.type].inWords(answer, field, language || 'en'));
   };
-  const head = [received, ...fields.map(({ id }) => known.get(id)?.label || id), reference].map(guarded);
+  const heads = fields.map((field) =>
+    headOf(known.get(field.id)?.label || field.id, field, [received, reference]),
+  );
+  const head = [received, ...heads, reference].map(guarded);
   return {
     name: 'csv',
     head: `\uFEFF${write([head], delimiter)}`,
@@ -160,9 +178,9 @@ function write(records: string[][], delimiter = ','): string {
 
 const delimiters = /^[,;]$/;
 
-/** The head of a field's column: its id, and whether its answers are personal. */
-function headOf({ id, personal }: AskedField): string {
-  return personal ? `${id} (personal)` : id;
+/** The head of a field's column. One that a column of the service has is the label, with the id in brackets. */
+function headOf(head: string, { id, label }: AskedField, own: readonly string[]): string {
+  return own.includes(head) ? guarded(`${label || id} (${id})`) : head;
 }
 
 function recordOf(row: ShownSubmission, fields: readonly AskedField[], linkOf: LinkOf): string[] {
@@ -203,10 +221,9 @@ function textOf(answer: unknown, linkOf: LinkOf): string {
   return pairs.join('|');
 }
 
-/** Keeps a spreadsheet from taking a stranger's text for a formula, also where it parts cells at `;` or tabs. */
+/** Keeps a spreadsheet from taking a stranger's text for a formula. */
 function guarded(text: string): string {
-  const inside = text.replace(formulaInside, "'$&");
-  return formula.test(text) ? `'${inside}` : inside;
+  return formula.test(text) ? `'${text}` : text;
 }
 
 /**
@@ -216,9 +233,11 @@ function guarded(text: string): string {
 const skipped = String.raw`[\s\p{Cc}\p{Cf}\p{DI}]*`;
 const sign = String.raw`[=+\-@＝＋－＠﹦﹢﹣﹫−]`;
 const formula = new RegExp(String.raw`^${skipped}${sign}|^ *[\t\r]`, 'u');
-const formulaInside = new RegExp(String.raw`${sign}(?<=[;\t]${skipped}.)`, 'gu');
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
+
+/** They came later and stand at the end, by names that no field can have. */
+const addedColumns = ['_version', '_language', '_metadata'];
 
 type LinkOf = (uploadId: string) => string;
 

@@ -77,27 +77,30 @@ export async function listVersions(
 }
 
 /**
- * Lists the fields that a form's versions ask, each with the type that it has in the newest version with it: those of
- * the newest version in its order, then those that only older ones have. Definitions are read a few at a time: a form
- * can have any number.
+ * Lists the fields that a form's versions ask, each with the type and label that it has in the newest version with it:
+ * those of the newest version in its order, then those that only older ones have. Definitions are read a few at a time:
+ * a form can have any number. `numbers` are those of the versions, by id.
  */
-export async function listAskedFields(db: Queries, formId: string): Promise<AskedField[]> {
+export async function listAskedFields(db: Queries, formId: string): Promise<AskedFields> {
+  const numbers = new Map<string, number>();
   const fieldsById = new Map<string, AskedField>();
   for (let before: unknown = null; ; ) {
     const rows = await db.select(
-      `select number, array(select concat_ws(' ', field->>'type', field->>'id', field->>'personal')
+      `select id, number, array(select concat_ws(' ', field->>'type', field->>'id',
+         coalesce(field->>'personal', 'false'), field->>'label')
          from json_array_elements(definition->'fields') field where field->>'type' <> 'statement') as fields
        from form_versions where form_id = $1 and ($2::int is null or number < $2)
        order by number desc limit ${DEFINITIONS_AT_ONCE}`,
       [formId, before],
     );
+    for (const { id, number } of rows) numbers.set(String(id), Number(number));
     for (const field of rows.flatMap(({ fields }) => (Array.isArray(fields) ? fields : []))) {
-      const [type = '', id = '', personal] = String(field).split(' ');
-      const known = fieldsById.get(id) ?? { id, type };
+      const [type = '', id = '', personal, ...words] = String(field).split(' ');
+      const known = fieldsById.get(id) ?? { id, type, label: words.join(' ') };
       // Answers to any version are among those that are exported.
       fieldsById.set(id, { ...known, ...(personal === 'true' && { personal: true }) });
     }
-    if (rows.length < DEFINITIONS_AT_ONCE) return [...fieldsById.values()];
+    if (rows.length < DEFINITIONS_AT_ONCE) return { fields: [...fieldsById.values()], numbers };
     before = rows.at(-1)?.number;
   }
 }
@@ -222,7 +225,9 @@ async function insertNextVersion(
 }
 
 /** A field that a form asks or asked. */
-export type AskedField = { id: string; type: string; personal?: boolean };
+export type AskedField = { id: string; type: string; label: string; personal?: boolean };
+
+export type AskedFields = { fields: AskedField[]; numbers: ReadonlyMap<string, number> };
 
 /** What makes a draft a published form. */
 export type Activation = Omit<FirstPublication, 'key'> & {

@@ -103,12 +103,15 @@ describe.each(engines)('forms on %s', (engine) => {
       },
     };
 
-    const fields = await listAskedFields(counting, form.id);
+    const { fields, numbers } = await listAskedFields(counting, form.id);
 
     const older = Array.from({ length: 23 }, (_, index) => `only_${24 - index}`);
-    expect(fields).toEqual(['only_25', 'email', ...older].map((id) => ({ id, type: 'email' })));
+    expect(fields).toEqual(
+      ['only_25', 'email', ...older].map((id) => ({ id, type: 'email', label: 'Email' })),
+    );
     expect(read).toEqual([10, 10, 5]);
-    expect(await listAskedFields(database, 'form_other')).toEqual([]);
+    expect([...numbers.values()]).toEqual(Array.from({ length: 25 }, (_, index) => 25 - index));
+    expect((await listAskedFields(database, 'form_other')).fields).toEqual([]);
   });
 
   it('archives a form of the project, once and for all', async () => {
