@@ -171,8 +171,8 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
 
     const [head, first, second] = (await exported(services, formId, ExportFormat.CSV)).join('').split('\r\n');
 
-    expect(head).toMatch(/,both,fresh,old$/);
-    expect(first).toMatch(/,'=2,,1$/);
-    expect(second).toMatch(/,,3,$/);
+    expect(head).toMatch(/,both,fresh,old,_version,_language,_metadata$/);
+    expect(first).toMatch(/,'=2,,1,1,,$/);
+    expect(second).toMatch(/,,3,,2,,$/);
   });
 });
