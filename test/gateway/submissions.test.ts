@@ -87,6 +87,61 @@ describe('POST /api/forms/:id/submissions', () => {
     }
   });
 
+  it('says so too of unknown fields, of options that are gone and of files', async () => {
+    const options = ['Post', 'Email'].map((label) => ({ label, value: label.toLowerCase() }));
+    const rows = [{ label: 'Home', value: 'home' }];
+    const asked = await service.givenPublishedForm({
+      fields: [
+        { id: 'way', type: 'radio', options },
+        { id: 'ways', type: 'multi_select', options },
+        { id: 'order', type: 'ranking', options },
+        { id: 'grid', type: 'matrix', rows, options },
+        { id: 'home', type: 'address' },
+        { id: 'cv', type: 'file', accept: ['application/pdf'], maxBytes: 20 },
+      ],
+    });
+    const german = { headers: { 'accept-language': 'de' } };
+    const answers = {
+      way: 'webhooks',
+      ways: ['email', 'fax'],
+      order: ['post', 'pigeon'],
+      grid: { home: 'smoke' },
+      wya: 1,
+      zzz: 2,
+      home: { line1: 'A', city: 'B', postal_code: '1', country: 'CH', citty: 'x' },
+      cv: { upload_id: 'upl_01jd3kvz8nf9t8x1v0c9m2q4ra' },
+    };
+    const refused = await service.post(`/api/forms/${asked.id}/submissions`, { answers }, german);
+    const messages = Object.fromEntries(
+      refused.json.error.details.map(({ path, message }: Record<string, string>) => [path, message]),
+    );
+    const upload = async (content: string, name: string) => {
+      const file = new FormData();
+      file.set('file', new File([content], name));
+      const reply = await service.post(`/api/forms/${asked.id}/uploads?field=cv`, file, german);
+      return reply.json.error.details;
+    };
+
+    expect(messages).toMatchObject({
+      'answers.way': '„webhooks“ kann nicht mehr gewählt werden.',
+      'answers.ways.1': '„fax“ kann nicht mehr gewählt werden.',
+      'answers.order.1': '„pigeon“ kann nicht mehr gewählt werden.',
+      'answers.grid.home': '„smoke“ kann nicht mehr gewählt werden.',
+      'answers.wya': 'Dieses Formular hat keine Frage „wya“. Meinten Sie way?',
+      'answers.zzz': 'Dieses Formular hat keine Frage „zzz“.',
+      'answers.home.citty': expect.stringContaining('„home.citty“'),
+    });
+    expect(await upload('A text', 'a.txt')).toMatchObject([
+      { path: 'file', code: 'custom', message: expect.stringMatching(/^a\.txt .*PDF/) },
+    ]);
+    expect(await upload('A text of more than twenty bytes', 'c.txt')).toMatchObject([
+      { path: 'file', code: 'too_big', message: expect.stringMatching(/^c\.txt .*20 B/) },
+    ]);
+    expect(await upload('', 'd.txt')).toMatchObject([
+      { code: 'too_small', message: expect.stringMatching(/^d\.txt /) },
+    ]);
+  });
+
   it.each([[{}], [{ answers: null }], [{ answers: [] }], [{ answers: 'a' }]])(
     'needs answers: %j',
     async (body) => {

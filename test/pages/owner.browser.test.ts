@@ -408,7 +408,7 @@ describe.skipIf(noBrowser)('the owner’s pages', () => {
       await page.getByText(`Days in ${timezoneId}. Busiest day: 1.`).waitFor();
       expect(await browser.audit(page)).toEqual([]);
     }
-    const page = await openAs(address, { javaScriptEnabled: false, timezoneId: zones[0] });
+    const page = await openAs(address, { javaScriptEnabled: false, timezoneId: 'Pacific/Niue' });
     await page.goto(`${service.url}/owner/forms/${id}/charts`);
     expect(await page.textContent('main')).toContain('Days in UTC. Busiest day: 1.');
     await browser.expectNoProblems();

@@ -1,15 +1,16 @@
 import { isUnanswered } from '../../domain/answers/answers.ts';
-import type { FormDefinition } from '../../domain/definition/definition.ts';
+import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
-import { fieldIdOf, isForPerson, type Violation } from '../../domain/errors/violations.ts';
+import { fieldIdOf, isForPerson, type Violation, valueAt } from '../../domain/errors/violations.ts';
 import { type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { languageOfTag, preferredLanguages } from '../../domain/text/accept-language.ts';
-import { chooseLanguage, languages } from '../../text/words.ts';
+import { nearestName } from '../../domain/text/nearest-name.ts';
+import { chooseLanguage, fill, type Language, languages } from '../../text/words.ts';
 import { problemOf } from './field-words.ts';
 
 /**
  * What is wrong with answers, or with a session's prefill, in the sentences of the form's page, for a caller whose
- * `Accept-Language` prefers a language that there are words for. Other callers, and problems that belong to no field,
+ * `Accept-Language` prefers a language that there are words for. Other callers, and problems that belong to no answer,
  * keep the plain English.
  */
 export function explainRefusals(
@@ -25,13 +26,26 @@ export function explainRefusals(
   return violations.map((violation) => {
     const [, root = ''] = /^(answers|prefill)\./.exec(violation.path) ?? [];
     const field = root === '' ? undefined : fields.find(({ id }) => id === fieldIdOf(violation.path));
-    const isOther = violation.code === 'unrecognized_keys' || isForPerson(violation);
-    if (field === undefined || isOther) return violation;
+    if (root !== '' && violation.code === 'unrecognized_keys') {
+      const name = violation.path.slice(root.length + 1);
+      return { ...violation, message: unknownField(name, fields, language) };
+    }
+    if (field === undefined || isForPerson(violation)) return violation;
     const answer = ownValue(ownValue(given, root) ?? {}, field.id);
-    const text = typeof answer === 'string' ? answer : undefined;
+    const at = valueAt(given, violation.path.split('.'));
+    const text = typeof at === 'string' ? at : undefined;
     const lacks = isUnanswered({ ...field, required: true }, answer);
     return { ...violation, message: problemOf(field, violation, { isEmpty: lacks, language, text }).text };
   });
+}
+
+function unknownField(name: string, fields: readonly Field[], { words }: Language): string {
+  const meant = nearestName(
+    name,
+    fields.map(({ id }) => id),
+  );
+  const hint = meant === undefined ? '' : ` ${fill(words.didYouMean, { readings: meant })}`;
+  return `${fill(words.unknownField, { name })}${hint}`;
 }
 
 /** What was sent, by where it stood in the request. */

@@ -5,7 +5,7 @@ import { addressParts, partNames } from '../../domain/fields/address.ts';
 import type { FieldType } from '../../domain/fields/field.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { numberText, readings } from '../../domain/fields/number-text.ts';
-import { MAX_OTHER } from '../../domain/fields/select.ts';
+import { labelOf, MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
 import { languageOfTag } from '../../domain/text/accept-language.ts';
@@ -43,13 +43,19 @@ export function problemsOf(
     if (field === undefined) otherProblems.push(violation.message);
     const known = field && problems.get(field.id);
     if (field === undefined || (known !== undefined && field.type !== 'address')) continue;
-    const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
-    const isEmpty = posted.every(isBlank);
-    const problem = problemOf(field, violation, { isEmpty, language, text: posted.at(-1) });
+    const isEmpty = inputNames(field).every((name) => (texts.get(name) ?? []).every(isBlank));
+    const problem = problemOf(field, violation, { isEmpty, language, text: textAt(violation.path, texts) });
     if (known === undefined) problems.set(field.id, problem);
     else if (problem.part !== undefined && !isEmpty) problems.set(field.id, together(known, problem));
   }
   return { problems, otherProblems };
+}
+
+/** What was posted at the path of an answer, of its part or of one of several choices. */
+function textAt(path: string, texts: ReadonlyMap<string, readonly string[]>): string | undefined {
+  const [, id = '', ...parts] = path.split('.');
+  const posted = (texts.get(`${id}.${parts[0]}`) ?? texts.get(id) ?? []).filter((text) => text !== '');
+  return posted[Number(parts.at(-1))] ?? posted.at(-1);
 }
 
 /** Of an address all parts are named at once. */
@@ -67,11 +73,16 @@ export function problemOf(
   const own = fieldWords[field.type];
   if (path.endsWith(OF_A_FILE)) {
     const { tooLarge, refused } = fileProblems(field, language);
-    return { text: fill(code === 'too_big' ? tooLarge : refused, { file: received ?? words.uploadedFile }) };
+    const said = code === 'too_small' ? words.fileUnusable : code === 'too_big' ? tooLarge : refused;
+    return { text: fill(said, { file: received ?? words.uploadedFile }) };
   }
   if (isEmpty && own.missing === 'needAnswer') return { text: askFor(field.label, language), isNamed: true };
   if (isEmpty) return { text: words[own.missing] };
   const part = path.split('.')[2] ?? '';
+  if (field.options !== undefined && code === 'invalid_enum_value' && text !== '') {
+    const option = labelOf(field, text).slice(0, MAX_OTHER).toWellFormed();
+    return { text: fill(words.goneOption, { option }), ...(field.rows && { part }) };
+  }
   const ofPart = own.part?.(field, part, code, words);
   if (ofPart !== undefined) return { text: ofPart, part };
   const word = wordFor(own, code);

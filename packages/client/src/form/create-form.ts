@@ -162,14 +162,23 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       const field = known.get(fieldIdOf(path));
       return field !== undefined && told.has(field.id) && !isHostedOnly(field);
     });
-    const posted = new Map(
-      shown.fields.flatMap(({ id }) =>
-        isEmpty(ownValue(values, id)) ? [] : [[id, [ownValue(texts, id) ?? 'given']]],
-      ),
-    );
+    const posted = new Map(shown.fields.flatMap(({ id }) => postedOf(id, ownValue(values, id))));
     // The code of a violation is one of the documented ones, wherever it comes from.
     return problemsOf(violations as OwnViolation[], shown.fields, posted, { words, tag } as Language)
       .problems;
+  }
+
+  /** An answer as the inputs of a page would have it, by their names. */
+  function postedOf(id: string, answer: Answer): [string, readonly string[]][] {
+    if (isEmpty(answer)) return [];
+    const text = ownValue(texts, id);
+    if (text !== undefined || typeof answer !== 'object' || answer === null)
+      return [[id, [text ?? String(answer)]]];
+    const parts = Array.isArray(answer) ? [] : Object.entries(answer);
+    return [
+      [id, [answer].flat().map(String)],
+      ...parts.map(([part, value]): [string, string[]] => [`${id}.${part}`, [value].flat().map(String)]),
+    ];
   }
 
   function set(id: string, answer: Answer, text?: string): void {
