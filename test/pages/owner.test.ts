@@ -22,9 +22,12 @@ describe('the owner’s routes', () => {
     });
   const linkFor = (address: string) => givenSignInLink(service.database, address);
 
-  async function givenOwner() {
+  async function givenOwner(definition: object = {}) {
     const address = `${crypto.randomUUID()}@example.com`;
-    const { id, activate_url } = await service.givenDraft({ fields: [{ id: 'cv', type: 'file' }] });
+    const { id, activate_url } = await service.givenDraft({
+      fields: [{ id: 'cv', type: 'file' }],
+      ...definition,
+    });
     await service.post(activate_url, { email: address });
     await service.database.execute('update forms set owner_confirmed_at = now() where id = $1', [id]);
     const file = new FormData();
@@ -267,6 +270,68 @@ describe('the owner’s routes', () => {
     const years = new Set(made.map((time) => format.format(time)));
     const title = titleIn(await get(`/submissions/${submissionId}`));
     expect([...years].filter((year) => title?.includes(year))).toHaveLength(1);
+  });
+
+  it('read questions, options and answers in the language of the reader, where the form has it', async () => {
+    const options = [{ label: 'Red', value: 'r' }];
+    const { id, cookie, csrf } = await givenOwner({
+      fields: [
+        { id: 'cv', type: 'file', label: 'Résumé' },
+        { id: 'colour', type: 'radio', label: 'Colour', options },
+        { id: 'sure', type: 'boolean', label: 'Are you sure?' },
+        { id: 'day', type: 'date', label: 'Day' },
+        { id: 'at', type: 'datetime', label: 'Moment' },
+      ],
+      settings: { locale: 'en' },
+      translations: {
+        de: {
+          fields: {
+            cv: { label: 'Lebenslauf' },
+            colour: { label: 'Farbe', options: { r: 'Rot' } },
+            sure: { label: 'Sicher?' },
+            day: { label: 'Tag' },
+          },
+        },
+      },
+    });
+    const answers = { colour: 'r', sure: true, day: '2026-07-01', at: '2026-07-01T00:30:00+05:45' };
+    const made = await service.post(`/api/forms/${id}/submissions`, { answers });
+    const read = async (language: string, path: string, body?: Record<string, string>) => {
+      const reply = await fetch(`${service.url}/owner${path}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { cookie, 'accept-language': language, origin: service.url },
+        ...(body && { body: new URLSearchParams({ csrf, ...body }) }),
+      });
+      return (await reply.text()).replaceAll(/<script[\s\S]*?<\/script>/g, '');
+    };
+
+    for (const [language, theirs, others] of [
+      ['de-AT', ['Farbe', 'Rot', 'Sicher?', 'Ja'], ['Colour', 'Red', 'Are you sure?']],
+      ['en', ['Colour', 'Red', 'Are you sure?', 'Yes'], ['Farbe', 'Rot', 'Sicher?']],
+      // The form does not have it.
+      ['fr', ['Colour', 'Red', 'Are you sure?', 'Yes'], ['Farbe', 'Rot', 'Sicher?']],
+    ] as const) {
+      const pages = [
+        await read(language, `/forms/${id}`),
+        await read(language, `/forms/${id}/charts`),
+        await read(language, `/submissions/${made.json.submission_id}`),
+        await read(language, `/forms/${id}/search`, { text: theirs[1] }),
+      ];
+      for (const page of pages) {
+        for (const text of theirs) expect(page, language).toContain(text);
+        for (const text of others) expect(page, language).not.toContain(`>${text}<`);
+      }
+      const csv = await read(language, `/forms/${id}/export`, { format: 'csv' });
+      const [, , row = ''] = csv.split('\r\n');
+      const marks = language === 'en' ? ',' : ';';
+      expect(csv.split('\r\n')[0]).toContain(theirs[0]);
+      expect(row.split(marks).slice(2, 6)).toEqual([
+        theirs[1],
+        language === 'fr' ? 'Oui' : theirs[3],
+        '2026-07-01',
+        '2026-07-01T00:30:00+05:45',
+      ]);
+    }
   });
 
   it('have no button that needs a script, but hidden ones', async () => {

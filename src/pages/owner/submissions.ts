@@ -182,7 +182,7 @@ function tableOf(
   const fields = shownColumns(form, chosen);
   return dataTable(
     owner.answers,
-    [owner.received, ...fields.map(({ id, label }) => label || id)],
+    [owner.received, ...fields.map(({ label }) => label)],
     rows.map(({ submission, texts }) => {
       const { id, createTime, status } = present(submission);
       const isUnread = status === SubmissionStatus.ACCEPTED && id > form.readSubmissionId;
@@ -191,7 +191,7 @@ function tableOf(
       return html`<tr${attributes({ class: isUnread && 'unread' })}><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}" title="${timeInWords(time, language.tag)}">${momentInWords(time, language.tag)}</time></a>${isUnread && html` <span class="tag">${owner.unreadTag}</span>`}</th>
 ${fields.map(({ id, type, label }) => {
   const text = byField.get(id) ?? '';
-  return html`<td${attributes({ 'data-label': label || id, class: text === '' ? 'empty' : undefined })}><div class="${isUnbroken.has(type) ? 'cut line' : 'cut'}" dir="auto">${text}</div></td>`;
+  return html`<td${attributes({ 'data-label': label, class: text === '' ? 'empty' : undefined })}><div class="${isUnbroken.has(type) ? 'cut line' : 'cut'}" dir="auto">${text}</div></td>`;
 })}</tr>
 `;
     }),
@@ -200,8 +200,10 @@ ${fields.map(({ id, type, label }) => {
 }
 
 /** What a form asks that a list can show. */
-function columnsIn({ definition }: OwnedForm) {
-  return present<FormDefinition>(definition).fields.filter(({ type }) => type !== FormFieldType.STATEMENT);
+function columnsIn({ definition, fieldLabels }: OwnedForm) {
+  return present<FormDefinition>(definition)
+    .fields.filter(({ type }) => type !== FormFieldType.STATEMENT)
+    .map(({ id, type, label }) => ({ id, type, label: fieldLabels[id] || label || id }));
 }
 
 /** Those that were chosen and are still asked; else the first ones. */
@@ -225,7 +227,7 @@ function columnsForm(
 <form method="post" action="${action}">${csrfInput(csrf)}<fieldset class="columns"><legend>${fill(owner.columnsText, { max: inDigits(MAX_CHOSEN, language.tag) })}</legend>
 ${all.map(
   (field) =>
-    html`<label class="choice"><input${attributes({ type: 'checkbox', name: 'column', value: field.id, checked: shown.has(field) })}><span dir="auto">${field.label || field.id}</span></label>
+    html`<label class="choice"><input${attributes({ type: 'checkbox', name: 'column', value: field.id, checked: shown.has(field) })}><span dir="auto">${field.label}</span></label>
 `,
 )}</fieldset>
 <button class="quiet">${owner.columnsButton}</button></form></details>`

@@ -162,4 +162,6 @@ type FormFacts = {
   offeredTo?: string;
   usesWebhook?: boolean;
   share?: Share;
+  /** By field id, in the reader's language. */
+  fieldLabels?: Record<string, string>;
 };

@@ -3,6 +3,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type AnswerInWords, answersInWords } from '../../domain/answers/answer-texts.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -130,8 +131,8 @@ async function inWords(
   submission: ShownSubmission,
   { requestHeader }: HandlerContext,
 ): Promise<InWords> {
-  const { definition } = await forms.version(submission.versionId);
   const preferred = preferredLanguages(requestHeader.get('accept-language') ?? '');
+  const definition = translate((await forms.version(submission.versionId)).definition, preferred);
   return {
     submission: submissionToMessage(submission),
     texts: answersInWords(definition, submission.answers, { hiddenToo: true, preferred }),

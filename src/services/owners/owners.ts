@@ -2,7 +2,9 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { setFormClosed } from '../../store/forms/forms.ts';
@@ -73,6 +75,12 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
           recipients: await listAddedRecipients(database, formId),
           offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
+          fieldLabels: Object.fromEntries(
+            translate(
+              definition,
+              preferredLanguages(call.requestHeader.get('accept-language') ?? ''),
+            ).fields.map(({ id, label }) => [id, label]),
+          ),
           ...(form.status === 'published' && { share: shareOfForm(context, formId, definition) }),
         }),
       };

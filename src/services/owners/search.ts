@@ -1,9 +1,11 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { SearchOwnedSubmissionsRequest } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Json } from '../../domain/json/json.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { inNfc } from '../../domain/text/typed-signs.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { OwnedForm } from '../../store/owners/owners.ts';
@@ -15,7 +17,7 @@ import { badParameter, pageRequestOf, textProblems } from '../request-values.ts'
 
 /**
  * Finds the submissions of a form with a text in an answer, or in the label of a chosen option as the form's
- * current version has it; newest first.
+ * current version has it, in its own language or the reader's; newest first.
  */
 export async function searchSubmissions(
   { forms }: Pick<ServiceContext, 'forms'>,
@@ -27,7 +29,8 @@ export async function searchSubmissions(
   const { before, already } = positionIn(request.pageToken);
   const { limit } = pageRequestOf({ pageSize: request.pageSize, pageToken: '' }, 'sub');
   const { definition } = await forms.version(form.currentVersionId);
-  const labelled = optionsWith(definition, text);
+  const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
+  const labelled = optionsWith([definition, translate(definition, preferred)], text);
 
   const submissions: ShownSubmission[] = [];
   let position = already;
@@ -69,14 +72,19 @@ function positionIn(token: string): { before: string | undefined; already: numbe
   return { before, already: Number(already) };
 }
 
-/** The values of the options whose labels have the text, by field id. */
-function optionsWith({ fields }: FormDefinition, text: string): ReadonlyMap<string, ReadonlySet<string>> {
-  return new Map(
-    fields.flatMap(({ id, options = [] }) => {
-      const found = options.filter(({ label }) => inNfc(label).toLowerCase().includes(text));
-      return found.length === 0 ? [] : [[id, new Set(found.map(({ value }) => value))] as const];
-    }),
-  );
+/** The values of the options whose labels, in one of the languages, have the text, by field id. */
+function optionsWith(
+  languages: readonly FormDefinition[],
+  text: string,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { id, options = [] } of languages.flatMap(({ fields }) => fields)) {
+    const values = options.flatMap(({ label, value }) =>
+      inNfc(label).toLowerCase().includes(text) ? [value] : [],
+    );
+    found.set(id, new Set([...(found.get(id) ?? []), ...values]));
+  }
+  return found;
 }
 
 function matches(

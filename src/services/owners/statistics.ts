@@ -3,6 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { ChoiceCountsSchema, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { localeOf } from '../../domain/answers/answer-texts.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { yesOrNo } from '../../domain/fields/boolean.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isObject, type Json, ownValue } from '../../domain/json/json.ts';
@@ -24,13 +25,11 @@ export function statisticsMethods(context: ServiceContext, scan: Scan) {
       if (!isTimeZone(zone))
         throw badParameter('time_zone', 'invalid_string', 'Expected a time zone, such as Europe/Zurich');
       const form = await confirmedForm(context, call, formId);
-      const { definition } = await forms.version(form.currentVersionId);
+      const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
+      const definition = translate((await forms.version(form.currentVersionId)).definition, preferred);
       const dayOf = daysIn(zone);
       const days = lastDays(dayOf(now()));
-      const locale = localeOf(
-        definition,
-        preferredLanguages(call.requestHeader.get('accept-language') ?? ''),
-      );
+      const locale = localeOf(definition, preferred);
       const questions = questionsOf(definition, locale);
       const { scanned, truncated } = await scan({ formId, filter: {} }, call, (submission) => {
         const day = dayOf(submission.createdAt.getTime());

@@ -8,10 +8,12 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import {
   type AskedField,
@@ -40,7 +42,8 @@ export async function* exportForm(
 ): AsyncIterable<{ data: Uint8Array }> {
   const { projectId, formId } = request;
   const asked = await listAskedFields(context.database, formId);
-  const format = await formatterOf(context, request, asked);
+  const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
+  const format = await formatterOf(context, { ...request, preferred }, asked);
   const detail = asked.fields.some(({ personal }) => personal)
     ? `${format.name} with personal answers`
     : format.name;
@@ -64,7 +67,7 @@ export async function* exportForm(
 
 async function formatterOf(
   context: ServiceContext,
-  { formId, format, people }: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { people?: CsvForPeople },
+  { formId, format, people, preferred }: Asked,
   asked: AskedFields,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat(asked);
@@ -78,10 +81,17 @@ async function formatterOf(
     if (!delimiters.test(people.delimiter))
       throw badParameter('people.delimiter', 'invalid_enum_value', 'Expected , or ;');
     const version = await findVersion(database, stored?.currentVersionId ?? '');
-    return peopleFormat(asked.fields, linkOf, people, version?.definition.fields ?? []);
+    const current = version && translate(version.definition, [...preferred, people.language]);
+    return peopleFormat(asked.fields, linkOf, people, current?.fields ?? []);
   }
   throw unknownValue('format', ExportFormatSchema);
 }
+
+/** `preferred` are languages, of files for people. */
+type Asked = Pick<ExportSubmissionsRequest, 'formId' | 'format'> & {
+  people?: CsvForPeople;
+  preferred: readonly string[];
+};
 
 /** Submissions differ in size by a thousand times, so pages are made about equal in bytes. */
 function rowsThatFit(bytesPerRow: number): number {
@@ -133,8 +143,8 @@ export function csvFormat({ fields, numbers }: AskedFields, linkOf: LinkOf): Exp
 }
 
 /**
- * The same as people read it: labels and option texts of the fields as they are now. What they have no more is written
- * as in a file for programs.
+ * The same as people read it: labels and option texts of the fields as they are now. Dates and times are as in a file
+ * for programs, which spreadsheets read as such; so is what the fields have no more.
  */
 function peopleFormat(
   fields: readonly AskedField[],
@@ -147,7 +157,7 @@ function peopleFormat(
     const field = known.get(id);
     if (typeof answer === 'number')
       return delimiter === ';' ? String(answer).replace('.', ',') : String(answer);
-    if (field === undefined || field.type !== type || type === 'file' || isEmpty(answer))
+    if (field === undefined || field.type !== type || times.has(type) || type === 'file' || isEmpty(answer))
       return cellOf(type === 'signature' ? textSigned(answer) : answer, linkOf);
     if (type === 'signature') return cellOf(textSigned(answer), linkOf);
     return guarded(fieldRules[field.type].inWords(answer, field, language || 'en'));
@@ -175,6 +185,8 @@ function peopleFormat(
 function write(records: string[][], delimiter = ','): string {
   return stringify(records, { delimiter, record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
 }
+
+const times: ReadonlySet<string> = new Set(['date', 'time', 'datetime']);
 
 const delimiters = /^[,;]$/;
 
