@@ -29,23 +29,27 @@ function mailOf(given: Given = {}) {
   return submissionMail(context, answered, { delivery, reader, ownerEpoch: 0, now, confirmation: undefined });
 }
 
+const visibleWhen = { field: 'topic', op: 'notEmpty' };
+
 describe('the mail to an owner', () => {
   it('names who answered in its subject, in one line, and nobody before the owner has confirmed', () => {
     const fields = [
       { id: 'topic', type: 'text' },
       { id: 'email', type: 'email' },
-      { id: 'who', type: 'text', label: 'Your name' },
+      { id: 'full_name', type: 'text', label: 'Who are you?' },
     ];
     const definition = { name: 'Cake orders' };
     const subjectOf = (answers: object, reader: Reader = 'owner') =>
       mailOf({ fields, definition, answers, reader }).subject;
     const email = 'ada@example.com';
 
-    expect(subjectOf({ topic: 'Cake', email, who: 'Ada Lovelace' })).toBe('Cake orders: Ada Lovelace');
-    expect(subjectOf({ who: 'Ada\r\nBcc: eve@example.com' })).toBe('Cake orders: Ada Bcc: eve@example.com');
+    expect(subjectOf({ topic: 'Cake', email, full_name: 'Ada Lovelace' })).toBe('Cake orders: Ada Lovelace');
+    expect(subjectOf({ full_name: 'Ada\r\nBcc: eve@example.com' })).toBe(
+      'Cake orders: Ada Bcc: eve@example.com',
+    );
     expect(subjectOf({ topic: 'Cake', email })).toBe(`Cake orders: ${email}`);
     expect(subjectOf({ topic: 'Cake' })).toBe('New response: Cake orders');
-    expect(subjectOf({ who: 'Ada' }, 'unconfirmed')).toBe('New response: Cake orders');
+    expect(subjectOf({ full_name: 'Ada' }, 'unconfirmed')).toBe('New response: Cake orders');
   });
 
   it('says of each answer where it comes from', () => {
@@ -153,6 +157,49 @@ describe('the mail to an owner', () => {
     expect(unconfirmed.html).not.toContain('/files/');
   });
 
+  it('says who answered by the field that the form names, never by a part of a word', () => {
+    const fields = [
+      { id: 'product_name', type: 'text', label: 'Name of your pet' },
+      { id: 'nombre_de_usuario', type: 'text', label: 'Username' },
+      { id: 'email', type: 'email' },
+      { id: 'caller', type: 'text', hidden: true },
+    ];
+    const answers = {
+      product_name: 'Rex',
+      nombre_de_usuario: 'x',
+      email: 'ada@example.com',
+      caller: 'Ada Lovelace',
+    };
+    const definition = { name: 'Vet' };
+    const subjectOf = (delivery = {}, given: object = answers) =>
+      mailOf({ fields, definition, answers: given, delivery }).subject;
+    const { caller: _, ...others } = answers;
+
+    expect(subjectOf()).toBe('Vet: ada@example.com');
+    expect(subjectOf({ answererName: 'caller' })).toBe('Vet: Ada Lovelace');
+    expect(subjectOf({ answererName: 'caller' }, others)).toBe('Vet: ada@example.com');
+  });
+
+  it.each([
+    ['the only one that people see', [{ id: 'a', hidden: true }, { id: 'b' }], 'b'],
+    ['the one that is required', [{ id: 'a' }, { id: 'b', required: true }], 'b'],
+    [
+      'one under no condition',
+      [
+        { id: 'a', required: true, visibleWhen },
+        { id: 'b', required: true },
+      ],
+      'b',
+    ],
+    ['the first', [{ id: 'a' }, { id: 'b' }], 'a'],
+    ['none for agents alone', [{ id: 'a', answeredBy: 'agent' }, { id: 'b' }], 'b'],
+  ])('is replied to by %s', (_name, emails, expected) => {
+    const fields = [{ id: 'topic', type: 'text' }, ...emails.map((field) => ({ type: 'email', ...field }))];
+    const answers = { topic: 'x', a: 'a@example.com', b: 'b@example.com' };
+
+    expect(mailOf({ fields, answers }).replyTo).toBe(`${expected}@example.com`);
+  });
+
   it('is from the form by name, unless that could be taken for an address', () => {
     const named = (name: string) => mailOf({ definition: { name } }).senderName;
 
@@ -187,5 +234,5 @@ type Given = {
   fields?: object[];
   answers?: object;
   definition?: object;
-  delivery?: { replyTo?: string };
+  delivery?: { replyTo?: string; answererName?: string };
 };

@@ -736,7 +736,8 @@ export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & 
   subject: string;
 
   /**
-   * The id of an email field whose answer becomes the emails' `Reply-To`.
+   * The id of an email field whose answer becomes the emails' `Reply-To`; unset: the only one that people see, or of
+   * several the first that is required and under no condition, else the first.
    *
    * @generated from field: string reply_to = 3;
    */
@@ -748,6 +749,14 @@ export declare type EmailDelivery = Message<"headlessforms.v1.EmailDelivery"> & 
    * @generated from field: headlessforms.v1.Autoresponse autoresponse = 4;
    */
   autoresponse?: Autoresponse | undefined;
+
+  /**
+   * The id of a text field that says who answered, for the subject; unset: a field called so, as `name`, else the email
+   * address.
+   *
+   * @generated from field: string answerer_name = 5;
+   */
+  answererName: string;
 };
 
 /**

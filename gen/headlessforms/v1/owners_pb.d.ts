@@ -178,6 +178,13 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
    * @generated from field: repeated headlessforms.v1.IgnoredName ignored_names = 22;
    */
   ignoredNames: IgnoredName[];
+
+  /**
+   * The labels of the fields by id, in the language that `Accept-Language` prefers if the form has it. Not set in lists.
+   *
+   * @generated from field: map<string, string> field_labels = 23;
+   */
+  fieldLabels: { [key: string]: string };
 };
 
 /**
@@ -2006,7 +2013,8 @@ export declare type CsvForPeople = Message<"headlessforms.v1.CsvForPeople"> & {
   delimiter: string;
 
   /**
-   * The language of numbers and dates, a BCP 47 tag.
+   * The language of words such as yes and no, a BCP 47 tag; and of labels, where the form has it and none that
+   * `Accept-Language` prefers.
    *
    * @generated from field: string language = 2;
    */

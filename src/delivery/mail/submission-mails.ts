@@ -4,8 +4,11 @@ import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
+import { fieldsToReplyTo } from '../../domain/definition/delivery.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
+import { asksName } from '../../domain/fields/autofill.ts';
+import { isShown } from '../../domain/fields/field.ts';
 import { uploadsIn } from '../../domain/fields/file.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { FILE_LINK_MS, fileLink } from '../../domain/links.ts';
@@ -38,7 +41,7 @@ export function submissionMail(
   const isOwner = reader === 'owner' || reader === 'unconfirmed';
   const open = { label: mail.open, url: submissionUrl(context, submissionId) };
   return writeMail(context, {
-    subject: safe(delivery.subject ?? subjectOf(context, submission, reader)),
+    subject: safe(delivery.subject ?? subjectOf(context, submission, about)),
     title: safe(definition.name),
     paragraphs: [
       receivedInWords(context, submission),
@@ -58,19 +61,24 @@ export function submissionMail(
 }
 
 /** The form's name and who answered, where a field says so. One who has not confirmed gets no stranger's words here. */
-function subjectOf({ language }: MailContext, { definition, answers }: AnsweredForm, reader: Reader): string {
-  const texts = new Map(answersInWords(definition, answers).map(({ fieldId, text }) => [fieldId, text]));
+function subjectOf(
+  { language }: MailContext,
+  { definition, answers }: AnsweredForm,
+  { delivery, reader }: AboutSubmissionMail,
+): string {
+  const inWords = answersInWords(definition, answers, { hiddenToo: true });
+  const texts = new Map(inWords.map(({ fieldId, text }) => [fieldId, text]));
   const given = definition.fields.filter(({ id }) => (texts.get(id) ?? '') !== '');
+  const seen = given.filter(isShown);
   const named =
-    given.find(({ type, id, label }) => type === 'text' && saysName.test(`${id} ${label}`)) ??
-    given.find(({ type }) => type === 'email');
+    given.find(({ id }) => id === delivery.answererName) ??
+    seen.find(({ type, id }) => type === 'text' && asksName(id)) ??
+    seen.find(({ type }) => type === 'email');
   if (named === undefined || reader === 'unconfirmed')
     return fill(language.mail.newSubmission, { form: definition.name });
   return `${definition.name}: ${texts.get(named.id)?.slice(0, MAX_SUBJECT_NAME)}`;
 }
 
-/** What a field for a person's name is called in the languages of the pages. */
-const saysName = /name|\bnom\b|nombre|\bnome\b|名|姓|اسم/i;
 const MAX_SUBJECT_NAME = 80;
 
 const whys = {
@@ -125,11 +133,10 @@ function filesInWords(
   return [fill(mail.filesUntil, { day: dayInWords(new Date(now + FILE_LINK_MS), tag) })];
 }
 
-/** Whom a reply goes to: the field that the form names, else the first that people see, if it has an address. */
+/** Whom a reply goes to: the field that the form names, else the first of those that it may go to with an address. */
 function answererOf({ definition, answers }: AnsweredForm, { replyTo }: EmailDelivery): string | undefined {
   if (replyTo !== undefined) return addressIn(answers, replyTo);
-  const fields = definition.fields.filter(({ type, hidden }) => type === 'email' && !hidden);
-  return fields.flatMap(({ id }) => addressIn(answers, id) ?? [])[0];
+  return fieldsToReplyTo(definition.fields).flatMap(({ id }) => addressIn(answers, id) ?? [])[0];
 }
 
 /** Where each answer comes from, by field id, in the language of the form. */

@@ -7,11 +7,12 @@ import { type Field, type FieldType, isShown, takesAnswer } from '../fields/fiel
 import type { Control, Typed } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { numberText, readNumber } from '../fields/number-text.ts';
+import { OTHER, OTHER_CHOSEN } from '../fields/select.ts';
 import { readText } from '../fields/text.ts';
 import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json, ownValue } from '../json/json.ts';
 import { foreignNames } from '../limits/limits.ts';
-import { foldPhone, normalForms } from '../text/typed-signs.ts';
+import { foldPhone, isBlank, normalForms } from '../text/typed-signs.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -57,6 +58,19 @@ const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
   email: (text) => text.trim().replaceAll(' ', '+'),
   phone: (text) => text.replace(/^ (?=[1-9])/, '+'),
 };
+
+/** What is wrong where a text beside the options was chosen and not written: an answer would be lost. */
+export function unwrittenOthers(fields: readonly Field[], inputs: readonly FormInput[]): Violation[] {
+  const given = new Map(inputs.map(({ name, values }) => [name, values.at(-1) ?? '']));
+  return fields.flatMap(({ id, allowOther }): Violation[] => {
+    const path = `${id}.${OTHER}`;
+    const isUnwritten =
+      allowOther === true && given.get(id) === OTHER_CHOSEN && isBlank(given.get(path) ?? '');
+    return isUnwritten
+      ? [{ path: `answers.${path}`, code: 'too_small', message: 'Must have at least 1 character' }]
+      : [];
+  });
+}
 
 /**
  * The values of inputs by the names that fields have, whose inputs may be spelled as static sites do: `topics[]` and

@@ -134,11 +134,12 @@ function deliveryProblems(delivery: unknown, fields: FieldSent[], options: Defin
   if (!isObject(delivery)) return [];
   if (delivery.type === 'webhook') return urlProblems(delivery, options);
   if (delivery.type !== 'email') return [];
-  const { replyTo, autoresponse } = delivery;
+  const { replyTo, answererName, autoresponse } = delivery;
   return [
-    ...emailFieldProblems(replyTo, fields, 'delivery.replyTo'),
+    ...namedFieldProblems('email', replyTo, fields, 'delivery.replyTo'),
+    ...namedFieldProblems('text', answererName, fields, 'delivery.answererName'),
     ...(isObject(autoresponse)
-      ? emailFieldProblems(autoresponse.to, fields, 'delivery.autoresponse.to')
+      ? namedFieldProblems('email', autoresponse.to, fields, 'delivery.autoresponse.to')
       : []),
     ...sharedRecipients(delivery.to),
   ];
@@ -155,10 +156,15 @@ function urlProblems(
   return message === undefined ? [] : [{ path, code: 'invalid_string', message }];
 }
 
-function emailFieldProblems(id: unknown, fields: FieldSent[], path: string): Violation[] {
+function namedFieldProblems(
+  type: 'email' | 'text',
+  id: unknown,
+  fields: FieldSent[],
+  path: string,
+): Violation[] {
   if (typeof id !== 'string') return [];
-  const named = fields.some((field) => field.id === id && field.type === 'email');
-  return named ? [] : [custom(path, 'Must be the id of a field of type "email"')];
+  const named = fields.some((field) => field.id === id && field.type === type);
+  return named ? [] : [custom(path, `Must be the id of a field of type "${type}"`)];
 }
 
 function sharedRecipients(to: unknown): Violation[] {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { asciiAddress } from '../addresses/ascii-address.ts';
 import { isEmailAddress } from '../addresses/email-address.ts';
 import type { Violation } from '../errors/violations.ts';
+import { type Field, isShown } from '../fields/field.ts';
 import { textUpTo } from '../fields/text.ts';
 import { formLimits, secretLength } from '../limits/limits.ts';
 
@@ -50,7 +51,16 @@ const emailDeliverySchema = z
       .exactOptional()
       .describe("In place of the owner's address, each after it has confirmed. Until one has: the owner's."),
     subject: subject.exactOptional(),
-    replyTo: fieldId.exactOptional().describe('The id of an email field.'),
+    replyTo: fieldId
+      .exactOptional()
+      .describe(
+        'The id of an email field. Absent: the only one that people see; of several the first that is required and under no condition, else the first.',
+      ),
+    answererName: fieldId
+      .exactOptional()
+      .describe(
+        'The id of a text field that says who answered, for the subject. Absent: a field called so, as `name`, else the email address.',
+      ),
     autoresponse: autoresponseSchema.exactOptional().describe('An email to the person who answered.'),
   })
   .describe('An email for each submission.');
@@ -85,6 +95,13 @@ export const deliverySchema = z
 
 /** Where submissions go, as people send it: a webhook may come with its secret. */
 export type DeliveryInput = z.output<typeof deliverySchema>;
+
+/** The email fields that people see, the one first whose answer is replied to where `replyTo` names none. */
+export function fieldsToReplyTo(fields: readonly Field[]): Field[] {
+  const seen = fields.filter((field) => field.type === 'email' && isShown(field));
+  const always = seen.filter(({ required, visibleWhen }) => required && visibleWhen === undefined);
+  return [...always, ...seen.filter((field) => !always.includes(field))];
+}
 
 /** What is wrong with a form that nobody activates by email, if its submissions would be emailed to nobody. */
 export function ownerProblems(further: readonly string[] | undefined, owner: string): Violation[] {

@@ -11,6 +11,7 @@ import { isScalar } from '../json/json.ts';
 import { memoize } from '../memoize.ts';
 import { attributes, Html, html } from '../text/html.ts';
 import type { FormDefinition } from './definition.ts';
+import { fieldsToReplyTo } from './delivery.ts';
 
 /**
  * How to reach a published form: addresses, and snippets for somebody's own site. What there is none of is empty: the
@@ -36,8 +37,9 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
 
 /** What the author of a form may expect, and what does not hold. */
 export function warningsOf(definition: FormDefinition): string[] {
-  const { fields, settings } = definition;
+  const { fields, delivery, settings } = definition;
   const { spam, redirectUrl } = settings;
+  const [replied, ...others] = delivery.type === 'email' && delivery.replyTo === undefined ? fieldsToReplyTo(fields) : [];
   return [
     ...fields.flatMap(({ options, rows }, index) => [
       ...sameLabels(options, `fields.${index}.options`),
@@ -49,6 +51,9 @@ export function warningsOf(definition: FormDefinition): string[] {
     ),
     ...(spam.minSeconds === undefined ? [] : [MIN_SECONDS]),
     ...(redirectUrl === undefined ? [] : [REDIRECT_URL]),
+    ...(others.length === 0
+      ? []
+      : [`The form asks for several email addresses, and replies go to “${replied?.id}”: name another field in delivery.replyTo.`]),
   ];
 }
 

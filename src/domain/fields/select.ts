@@ -53,8 +53,11 @@ export const select: FieldTypeRules<SelectField> = {
   jsonSchema: choiceSchema,
   sample: ({ options = [] }) => options[0]?.value,
   inWords: (answer, field) => labelOf(field, answer),
-  readInput: (values, { allowOther }, part) =>
-    readText(values) || (allowOther === true ? readText(part(OTHER)).trim() : ''),
+  readInput: (values, { allowOther }, part) => {
+    const text = readText(values);
+    if (allowOther !== true) return text;
+    return (text === OTHER_CHOSEN ? '' : text) || readText(part(OTHER)).trim();
+  },
   parts: partsOf,
   toInputs: (answer, field) => {
     const text = typeof answer === 'string' ? answer : '';
@@ -236,7 +239,10 @@ export function notAnOption(path: string): Violation {
 }
 
 /** The name of the input of a text beside the options. */
-const OTHER = 'other';
+export const OTHER = 'other';
+
+/** The value of a radio button, or in a list, that stands for such a text. */
+export const OTHER_CHOSEN = ' ';
 
 /** As many characters as the value of an option has. */
 export const MAX_OTHER = 200;

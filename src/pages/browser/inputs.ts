@@ -174,7 +174,7 @@ function typed(kind: string, id: string, inputs: Input[]): unknown {
     case 'parts':
       return [...values, ...others].some((value) => value !== '') ? {} : undefined;
     default:
-      return isInvisible(last) ? '' : last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');
+      return (isInvisible(last) ? '' : last.replace(/\r\n?/g, '\n')) || (others.at(-1) ?? '');
   }
 }
 

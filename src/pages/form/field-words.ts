@@ -5,7 +5,7 @@ import { addressParts, partNames } from '../../domain/fields/address.ts';
 import type { FieldType } from '../../domain/fields/field.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { numberText, readings } from '../../domain/fields/number-text.ts';
-import { labelOf, MAX_OTHER } from '../../domain/fields/select.ts';
+import { labelOf, MAX_OTHER, OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
 import { languageOfTag } from '../../domain/text/accept-language.ts';
@@ -76,9 +76,10 @@ export function problemOf(
     const said = code === 'too_small' ? words.fileUnusable : code === 'too_big' ? tooLarge : refused;
     return { text: fill(said, { file: received ?? words.uploadedFile }) };
   }
+  const part = path.split('.')[2] ?? '';
+  if (field.allowOther === true && part === OTHER) return { text: words.needOther, part };
   if (isEmpty && own.missing === 'needAnswer') return { text: askFor(field.label, language), isNamed: true };
   if (isEmpty) return { text: words[own.missing] };
-  const part = path.split('.')[2] ?? '';
   if (field.options !== undefined && code === 'invalid_enum_value' && text !== '') {
     const option = labelOf(field, text).slice(0, MAX_OTHER).toWellFormed();
     return { text: fill(words.goneOption, { option }), ...(field.rows && { part }) };

@@ -1,6 +1,7 @@
 import { inputNames } from '../../domain/answers/answer-texts.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
+import { OTHER } from '../../domain/fields/select.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import type { Words } from '../../text/words.ts';
@@ -114,6 +115,7 @@ function countOf(field: Field, words: Words) {
 
 /** The id of the control that a problem is about. */
 export function anchorOf(field: Field, { part }: Pick<Problem, 'part'>): string {
+  if (field.allowOther === true && part === OTHER) return `${field.id}.${OTHER}`;
   const [, ...parts] = inputNames(field);
   const place = part === undefined ? 0 : Math.max(0, parts.indexOf(`${field.id}.${part}`));
   return `${field.id}.${place * (controlOf(field).inputsAPart?.(field) ?? 1)}`;

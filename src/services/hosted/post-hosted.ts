@@ -5,7 +5,7 @@ import {
   type PostHostedRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { readInputs } from '../../domain/answers/answer-texts.ts';
+import { readInputs, unwrittenOthers } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { followStep, type Goal, isOneStep, REVIEW_STEP } from '../../domain/answers/steps.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
@@ -92,8 +92,11 @@ async function takeStep(context: ServiceContext, post: Post) {
   const { definition } = version;
   const fields = shownFields(definition.fields, currentAnswers(definition, post.visit.session));
   const review = definition.settings.review === true;
-  const ofFiles = request.violations.map(violationFromMessage);
-  const submitsAtOnce = goal === HostedGoal.FORWARD && isOneStep(fields, review) && ofFiles.length === 0;
+  const ofInputs = [
+    ...request.violations.map(violationFromMessage),
+    ...unwrittenOthers(definition.fields, request.inputs),
+  ];
+  const submitsAtOnce = goal === HostedGoal.FORWARD && isOneStep(fields, review) && ofInputs.length === 0;
 
   const visit = submitsAtOnce ? post.visit : await withSession(context, post);
   const withoutSession = submitsAtOnce ? pageLimits.submit : pageLimits.check;
@@ -127,7 +130,7 @@ async function takeStep(context: ServiceContext, post: Post) {
 
   if (goal === HostedGoal.SAVE) return reply({ step });
   if (!submitsAtOnce) {
-    const violations = [...ofFiles, ...kept.unclaimed, ...(whole.ok ? [] : whole.violations)];
+    const violations = [...ofInputs, ...kept.unclaimed, ...(whole.ok ? [] : whole.violations)];
     const shown = new Set(request.shown);
     const next = followStep({ fields, review, answers, violations, goal: goalOf(request), step, shown });
     if (next !== undefined) return reply({ ...next, violations: next.violations.map(violationToMessage) });

@@ -79,6 +79,7 @@ const whole = {
     to: ['a@b.co'],
     subject: 's',
     replyTo: 'f_email',
+    answererName: 't',
     autoresponse: { to: 'f_email', subject: 's', message: 'm\nn' },
   },
   pages: [{ title: 'First', description: 'Of two' }, {}],

@@ -78,7 +78,7 @@ describe('checkDefinition', () => {
         { id: 'c', type: 'text', pattern: '(?=x)', typo: true, visibleWhen: { field: 'z', op: 'is' } },
         { id: 'b', type: 'number', min: '3' },
       ],
-      delivery: { type: 'email', replyTo: 'c', to: ['nobody'] },
+      delivery: { type: 'email', replyTo: 'c', answererName: 'b', to: ['nobody'] },
       settings: { theme: { mode: 'blue' }, closesAt: 'soon' },
       extra: 1,
     });
@@ -97,6 +97,7 @@ describe('checkDefinition', () => {
         'fields.3.id custom',
         'fields.3.min invalid_type',
         'delivery.replyTo custom',
+        'delivery.answererName custom',
         'delivery.to.0 invalid_string',
         'settings.theme.mode invalid_enum_value',
         'settings.closesAt invalid_date',

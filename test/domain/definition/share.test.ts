@@ -132,6 +132,18 @@ describe('what a form is shared by', () => {
     ]);
   });
 
+  it('warns where replies go to one of several email addresses', () => {
+    const warningsOf = (fields: object[], delivery: object = {}) => {
+      const form = formOf([{ id: 'topic', type: 'text' }, ...fields.map((field) => ({ type: 'email', ...field }))]);
+      return shareOf('form_1', { ...form, delivery: { type: 'email', ...delivery } }, addresses).warnings;
+    };
+    const several = [{ id: 'home' }, { id: 'work', required: true }];
+
+    expect(warningsOf(several)).toEqual([expect.stringMatching(/“work”.*delivery\.replyTo/)]);
+    expect(warningsOf(several, { replyTo: 'home' })).toEqual([]);
+    expect(warningsOf([{ id: 'home' }, { id: 'agents', hidden: true }])).toEqual([]);
+  });
+
   it('asks in HTML for a typed signature, and has no HTML where one must be drawn', () => {
     const snippetOf = (accept: string[]) => {
       const form = formOf([{ id: 'sign', type: 'signature', required: true, accept }]);

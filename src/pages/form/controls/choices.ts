@@ -1,8 +1,8 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { MAX_OTHER } from '../../../domain/fields/select.ts';
+import { MAX_OTHER, OTHER, OTHER_CHOSEN } from '../../../domain/fields/select.ts';
 import { attributes, Html, html } from '../../../domain/text/html.ts';
 import { fill } from '../../../text/words.ts';
-import { type ControlView, identity, ownDir } from './control-view.ts';
+import { type ControlView, described, identity, ownDir } from './control-view.ts';
 
 /** Radio buttons or boxes to tick, one for each option, and an input for another answer if the field takes one. */
 export function choices(
@@ -11,11 +11,10 @@ export function choices(
   type: 'radio' | 'checkbox',
   options: Choice[],
 ): Html {
-  const other = otherOf(view);
   const all = [
     ...options.map((option) => ({ ...option, checked: view.texts.includes(option.value), other: false })),
     ...(field.allowOther === true && type === 'radio'
-      ? [{ label: view.language.words.other, value: '', checked: other !== '', other: true }]
+      ? [{ label: view.language.words.other, value: OTHER_CHOSEN, checked: isOther(view), other: true }]
       : []),
   ];
   return html`<div class="choices ${layoutOf(all)}">${all.map(
@@ -43,13 +42,19 @@ export function otherInput(field: Field, view: ControlView): Html {
     name: `${field.id}.other`,
     value: otherOf(view),
     'aria-label': fill(words.otherOf, { label: field.label }),
+    ...(view.problemParts?.includes(OTHER) && described(view)),
     maxlength: MAX_OTHER,
     disabled: !view.visible,
   })}></div>`;
 }
 
+/** Whether something beside the options was chosen, written or not. */
+export function isOther(view: ControlView): boolean {
+  return otherOf(view) !== '' || view.texts.includes(OTHER_CHOSEN);
+}
+
 /** What was answered beside the options. */
-export function otherOf({ parts }: ControlView): string {
+function otherOf({ parts }: ControlView): string {
   return parts.get('other')?.at(-1) ?? '';
 }
 

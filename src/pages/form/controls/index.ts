@@ -1,9 +1,10 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import type { Control } from '../../../domain/fields/field-type.ts';
 import { fieldRules } from '../../../domain/fields/index.ts';
+import { OTHER_CHOSEN } from '../../../domain/fields/select.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { address } from './address.ts';
-import { choices, matrix, otherInput, otherOf, points } from './choices.ts';
+import { choices, isOther, matrix, otherInput, points } from './choices.ts';
 import { type ControlView, common, described, identity, ownDir } from './control-view.ts';
 import { files } from './files.ts';
 import { line } from './line.ts';
@@ -63,7 +64,7 @@ function select(field: Field, view: ControlView): Html {
       html`<option${attributes({ value, selected: value === last })}${ownDir(view.language)}>${label}</option>`,
   )}${
     allowOther &&
-    html`<option${attributes({ value: '', 'data-other': true, selected: otherOf(view) !== '' })}>${words.other}</option>`
+    html`<option${attributes({ value: OTHER_CHOSEN, 'data-other': true, selected: isOther(view) })}>${words.other}</option>`
   }</select>${allowOther && otherInput(field, view)}`;
 }
 

@@ -1,4 +1,5 @@
 import type { Field } from '../../../domain/definition/definition.ts';
+import { autofillOf } from '../../../domain/fields/autofill.ts';
 import type { LineInput } from '../../../domain/fields/field-type.ts';
 import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
@@ -23,7 +24,7 @@ const incompleteWords: Partial<Record<LineInput, keyof Words>> = {
 
 /** What each type of input has beside its type and value. Without `max`, browsers accept years of six digits. */
 const ofInput: Record<LineInput, (field: Field, value: string) => Parameters<typeof attributes>[0]> = {
-  text: ({ id }) => ({ autocomplete: autocompleteNames.get(id.toLowerCase().replace(/[_-]/g, '')) }),
+  text: ({ id }) => ({ autocomplete: autofillOf(id) }),
   email: () => ({ inputmode: 'email', spellcheck: 'false', autocapitalize: 'none', autocomplete: 'email' }),
   url: () => ({ inputmode: 'url', spellcheck: 'false', autocapitalize: 'none', autocomplete: 'url' }),
   tel: () => ({ autocomplete: 'tel' }),
@@ -57,26 +58,3 @@ function numberPad({ min, step }: Field): Record<string, string> {
   if (typeof min !== 'number' || min < 0) return {};
   return { inputmode: step !== undefined && Number.isInteger(step) ? 'numeric' : 'decimal' };
 }
-
-const autocompleteNames = new Map([
-  ['name', 'name'],
-  ['fullname', 'name'],
-  ['yourname', 'name'],
-  ['firstname', 'given-name'],
-  ['givenname', 'given-name'],
-  ['lastname', 'family-name'],
-  ['familyname', 'family-name'],
-  ['surname', 'family-name'],
-  ['company', 'organization'],
-  ['organization', 'organization'],
-  ['organisation', 'organization'],
-  ['jobtitle', 'organization-title'],
-  ['street', 'street-address'],
-  ['address', 'street-address'],
-  ['zip', 'postal-code'],
-  ['zipcode', 'postal-code'],
-  ['postcode', 'postal-code'],
-  ['postalcode', 'postal-code'],
-  ['city', 'address-level2'],
-  ['country', 'country-name'],
-]);
