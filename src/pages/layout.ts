@@ -40,7 +40,7 @@ ${content.isEditor === true && html`<link rel="stylesheet" href="${root}${assets
 ${content.script === true && html`<script type="module" src="${root}${assets.path(scriptOf(content))}"></script>`}
 </head>
 <body>
-<main${attributes({ class: (content.isWide === true && 'wide') || (content.isEditor === true && 'editor') })}>
+<main${attributes({ ...language.ours, class: (content.isWide === true && 'wide') || (content.isEditor === true && 'editor') })}>
 ${logo !== undefined && html`<img class="logo" alt="" src="${logo}">`}
 ${content.body}
 </main>

@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import type { Theme } from '../../gen/headlessforms/v1/definition_pb.js';
 import type { ReasonName } from '../domain/errors/failure.ts';
 import { isLanguageTag } from '../domain/text/accept-language.ts';
-import { Html, html } from '../domain/text/html.ts';
+import { attributes, Html, html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
 import type { Page } from '../http/reply.ts';
 import { chooseLanguage, fill, type Language, type Words } from '../text/words.ts';
@@ -13,7 +13,7 @@ import { renderPage, rootOf } from './layout.ts';
 export function renderMessage(message: Message): Page {
   const { title, text, request, language } = message;
   const body = html`${message.icon !== undefined && icon(message.icon)}
-${message.formName !== undefined && message.formName !== '' && html`<p class="form-name">${message.formName}</p>`}
+${message.formName !== undefined && message.formName !== '' && html`<p class="form-name"${attributes(language.theirs)}>${message.formName}</p>`}
 <h1>${title}</h1>
 <p class="lead">${text}</p>
 ${message.next !== undefined && html`<p class="note">${message.next}</p>`}

@@ -30,11 +30,14 @@ export function chooseLanguage(locale = '', acceptLanguage = ''): Language {
   const spoken = isSpoken(subtag) ? subtag : 'en';
   const tag = locale === '' ? chosen : locale;
   const { page, owner, mail } = languages[spoken];
+  const isForeign = languageOfTag(tag) !== spoken;
   return {
     tag,
     spoken,
-    direction: rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr',
+    direction: directionOf(tag),
     ownDirection: locale === '' ? 'auto' : undefined,
+    ours: isForeign ? { lang: spoken, dir: directionOf(spoken) } : {},
+    theirs: isForeign ? { lang: tag, dir: directionOf(tag) } : {},
     words: page,
     owner,
     mail,
@@ -56,6 +59,10 @@ export function fillCount(one: string, other: string, count: number, tag: string
   return fill(isOne ? one : other, { n: inDigits(count, tag) });
 }
 
+function directionOf(tag: string): 'ltr' | 'rtl' {
+  return rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr';
+}
+
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
 
@@ -65,6 +72,9 @@ export type Words = (typeof en)['page'];
 /** The words of emails. */
 export type MailWords = (typeof en)['mail'];
 
+/** The attributes that tell a language. */
+type Marks = { lang?: string; dir?: 'ltr' | 'rtl' };
+
 /** The language tag and the direction of a page or email, and its words. `spoken` is the language of our own words. */
 export type Language = {
   tag: string;
@@ -73,6 +83,9 @@ export type Language = {
   words: Words;
   /** The direction of the form's own texts where its language is not known: that of their first letter. */
   ownDirection: 'auto' | undefined;
+  /** The attributes of our own words, and of the form's texts among them, where these are not of one language. */
+  ours: Marks;
+  theirs: Marks;
   /** The words of the pages for owners. */
   owner: (typeof en)['owner'];
   mail: MailWords;

@@ -17,28 +17,30 @@ describe.skipIf(noBrowser)('an answer beside the options', () => {
   });
 
   it.each([
-    ['with script', true, true, false],
-    ['with script, on two steps', true, false, true],
-    ['without script', false, false, false],
-    ['without script, on two steps', false, true, true],
+    ['with script', true, 'radio', true, false],
+    ['with script, in a list', true, 'select', false, false],
+    ['with script, on two steps', true, 'radio', false, true],
+    ['without script', false, 'radio', false, false],
+    ['without script, in a list, on two steps', false, 'select', true, true],
   ])(
     'is asked for where it was chosen and not written, %s',
-    async (_name, javaScriptEnabled, required, steps) => {
+    async (_name, javaScriptEnabled, type, required, steps) => {
       const options = ['Red', 'Blue'].map((label) => ({ label, value: label.toLowerCase() }));
       const session = await givenSession(service, {
         fields: [
-          { id: 'colour', type: 'radio', options, allowOther: true, required },
+          { id: 'colour', type, options, allowOther: true, required },
           { id: 'more', type: 'text', visibleWhen: { field: 'colour', op: 'eq', value: 'Green' } },
           { id: 'note', type: 'text', page: steps ? 2 : 1 },
         ],
       });
       const page = await browser.open(`/f/${session.id}`, { javaScriptEnabled });
-      await page.check('[data-other]');
+      if (type === 'radio') await page.check('[data-other]');
+      else await page.selectOption('[name=colour]', { label: 'Other' });
       await page.click('button[value=forward]');
       await page.waitForSelector('.summary');
 
       expect(await page.textContent('.summary a')).toBe('Colour – Enter your own answer.');
-      expect(await page.isChecked('[data-other]')).toBe(true);
+      expect(await page.inputValue('[name=colour]:is(select, :checked)')).toBe(' ');
       if (javaScriptEnabled) {
         await page.click('.summary a');
         expect(await page.evaluate('document.activeElement.name')).toBe('colour.other');

@@ -1,6 +1,6 @@
 import { asciiAddress } from '../addresses/ascii-address.ts';
 import type { FormDefinition } from '../definition/definition.ts';
-import type { Violation } from '../errors/violations.ts';
+import { custom, type Violation } from '../errors/violations.ts';
 import { quoted } from '../errors/zod-messages.ts';
 import { hasWords } from '../fields/boolean.ts';
 import { type Field, type FieldType, isShown, takesAnswer } from '../fields/field.ts';
@@ -61,14 +61,11 @@ const plusIn: Partial<Record<FieldType, (text: string) => string>> = {
 
 /** What is wrong where a text beside the options was chosen and not written: an answer would be lost. */
 export function unwrittenOthers(fields: readonly Field[], inputs: readonly FormInput[]): Violation[] {
-  const given = new Map(inputs.map(({ name, values }) => [name, values.at(-1) ?? '']));
-  return fields.flatMap(({ id, allowOther }): Violation[] => {
+  const last = (wanted: string) => inputs.findLast(({ name }) => name === wanted)?.values.at(-1) ?? '';
+  return fields.flatMap(({ id, allowOther }) => {
     const path = `${id}.${OTHER}`;
-    const isUnwritten =
-      allowOther === true && given.get(id) === OTHER_CHOSEN && isBlank(given.get(path) ?? '');
-    return isUnwritten
-      ? [{ path: `answers.${path}`, code: 'too_small', message: 'Must have at least 1 character' }]
-      : [];
+    const isUnwritten = allowOther === true && last(id) === OTHER_CHOSEN && isBlank(last(path));
+    return isUnwritten ? [custom(`answers.${path}`, 'Must be written')] : [];
   });
 }
 

@@ -156,12 +156,7 @@ function urlProblems(
   return message === undefined ? [] : [{ path, code: 'invalid_string', message }];
 }
 
-function namedFieldProblems(
-  type: 'email' | 'text',
-  id: unknown,
-  fields: FieldSent[],
-  path: string,
-): Violation[] {
+function namedFieldProblems(type: string, id: unknown, fields: FieldSent[], path: string): Violation[] {
   if (typeof id !== 'string') return [];
   const named = fields.some((field) => field.id === id && field.type === type);
   return named ? [] : [custom(path, `Must be the id of a field of type "${type}"`)];

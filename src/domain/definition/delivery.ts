@@ -51,16 +51,8 @@ const emailDeliverySchema = z
       .exactOptional()
       .describe("In place of the owner's address, each after it has confirmed. Until one has: the owner's."),
     subject: subject.exactOptional(),
-    replyTo: fieldId
-      .exactOptional()
-      .describe(
-        'The id of an email field. Absent: the only one that people see; of several the first that is required and under no condition, else the first.',
-      ),
-    answererName: fieldId
-      .exactOptional()
-      .describe(
-        'The id of a text field that says who answered, for the subject. Absent: a field called so, as `name`, else the email address.',
-      ),
+    replyTo: fieldId.exactOptional().describe('An email field. Absent: one that people see.'),
+    answererName: fieldId.exactOptional().describe('A text field. Absent: one such as `name`, or the email.'),
     autoresponse: autoresponseSchema.exactOptional().describe('An email to the person who answered.'),
   })
   .describe('An email for each submission.');

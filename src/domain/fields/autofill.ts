@@ -5,29 +5,21 @@ export function autofillOf(fieldId: string): string | undefined {
 
 /** Whether a text field asks for the name of a person, by its id. */
 export function asksName(fieldId: string): boolean {
-  const word = autofillOf(fieldId);
-  return word === 'name' || word === 'given-name' || word === 'family-name';
+  return ['name', 'given-name', 'family-name'].includes(autofillOf(fieldId) ?? '');
 }
 
-const words = new Map([
-  ['name', 'name'],
-  ['fullname', 'name'],
-  ['yourname', 'name'],
-  ['firstname', 'given-name'],
-  ['givenname', 'given-name'],
-  ['lastname', 'family-name'],
-  ['familyname', 'family-name'],
-  ['surname', 'family-name'],
-  ['company', 'organization'],
-  ['organization', 'organization'],
-  ['organisation', 'organization'],
-  ['jobtitle', 'organization-title'],
-  ['street', 'street-address'],
-  ['address', 'street-address'],
-  ['zip', 'postal-code'],
-  ['zipcode', 'postal-code'],
-  ['postcode', 'postal-code'],
-  ['postalcode', 'postal-code'],
-  ['city', 'address-level2'],
-  ['country', 'country-name'],
-]);
+const ids = {
+  name: 'name fullname yourname',
+  'given-name': 'firstname givenname',
+  'family-name': 'lastname familyname surname',
+  organization: 'company organization organisation',
+  'organization-title': 'jobtitle',
+  'street-address': 'street address',
+  'postal-code': 'zip zipcode postcode postalcode',
+  'address-level2': 'city',
+  'country-name': 'country',
+};
+
+const words = new Map(
+  Object.entries(ids).flatMap(([word, named]) => named.split(' ').map((id) => [id, word] as const)),
+);

@@ -28,8 +28,7 @@ export const date = rulesOf({
   compare: compareTexts,
   expected: 'Must be a date of the form YYYY-MM-DD',
   sample: '2030-01-31',
-  format: (text, locale) =>
-    new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(Date.parse(text)),
+  format: (day, tag) => new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' }).format(day),
 });
 
 /** A time of day, `HH:MM` or `HH:MM:SS`, between `min` and `max`; in words it is as it is. */
@@ -100,7 +99,8 @@ function boundRefusal({ isTime, expected }: TimeKind, bound: string | number, pa
 }
 
 function inWords({ format }: TimeKind, text: string, locale: string): string {
-  return format === undefined || Number.isNaN(Date.parse(text)) ? text : format(text, locale);
+  const time = new Date(text);
+  return format === undefined || Number.isNaN(time.getTime()) ? text : format(time, locale);
 }
 
 /** Of a year that is typed in two digits, browsers make one of the first century: without its zeros it is no date. */
@@ -149,7 +149,7 @@ type TimeKind = {
   expected: string;
   sample: string;
   /** Writes it out. */
-  format?: (text: string, locale: string) => string;
+  format?: (time: Date, locale: string) => string;
 };
 
 type TimeField = AttributesOf<typeof boundAttributes>;

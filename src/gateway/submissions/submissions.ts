@@ -46,10 +46,7 @@ export const submission = shape(SubmissionSchema, 'Submission', {
     .array(z.string())
     .exactOptional()
     .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
-  language: z
-    .string()
-    .exactOptional()
-    .describe('Of a translated form, the language in which it was filled in, as a BCP 47 tag.'),
+  language: z.string().exactOptional().describe('In which a translated form was filled in: a BCP 47 tag.'),
   respondent: {
     ...respondent,
     schema: respondent.schema

@@ -214,7 +214,10 @@ async function go(
       saver.say('failed', said.map(({ textContent }) => textContent).join('. '));
       return false;
     }
-    main.replaceChildren(...(page.querySelector('main')?.childNodes ?? []));
+    const next = page.querySelector('main');
+    main.replaceChildren(...(next?.childNodes ?? []));
+    for (const name of ['lang', 'dir']) main.toggleAttribute(name, next?.hasAttribute(name) === true);
+    Object.assign(main, next?.hasAttribute('lang') && { lang: next.lang, dir: next.dir });
     document.title = page.title;
     const { lang, dir } = page.documentElement;
     Object.assign(document.documentElement, { lang, dir });

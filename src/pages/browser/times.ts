@@ -33,11 +33,9 @@ function minuteOf(milliseconds: number): string {
 export function showLocalTimes(root: Element): void {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   for (const time of root.querySelectorAll('time')) {
-    const { lang } = document.documentElement;
-    const inWords = time.dataset.long === undefined ? momentInWords : timeInWords;
-    time.textContent =
-      time.dataset.answer === undefined
-        ? inWords(new Date(time.dateTime), lang, timeZone)
-        : instantInWords(time.dateTime, lang, timeZone);
+    const { answer, long } = time.dataset;
+    const ofAnswer = answer === undefined ? undefined : instantInWords;
+    const inWords = ofAnswer ?? (long === undefined ? momentInWords : timeInWords);
+    time.textContent = inWords(new Date(time.dateTime), document.documentElement.lang, timeZone);
   }
 }

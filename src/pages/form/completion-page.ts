@@ -4,10 +4,10 @@ import { readInputs } from '../../domain/answers/answer-texts.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { ownValue } from '../../domain/json/json.ts';
-import { type Html, html } from '../../domain/text/html.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
-import { fill, type Words } from '../../text/words.ts';
+import { fill, type Language } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
 import { pictureOf, withTime } from './form-page.ts';
@@ -25,6 +25,7 @@ export function renderCompletion(
 ): Page {
   const language = languageOf(request, ending.locale);
   const { words } = language;
+  const theirs = attributes(language.theirs);
   const answers = ending.answers.map(({ label, text, picture, instant }) => ({
     label,
     answer: pictureOf(picture, label) ?? withTime(text || words.noAnswer, instant),
@@ -35,13 +36,13 @@ export function renderCompletion(
     /^\/f\/(form_[0-9a-z]+)(?:\?(?:.*&)?(lang=[\w-]+))?/.exec(request.url ?? '') ?? [];
   const leads = ending.redirectUrl !== '' || ending.returnUrl !== '';
   const body = html`${icon('done')}
-${ending.formName !== '' && html`<p class="form-name">${ending.formName}</p>`}
+${ending.formName !== '' && html`<p class="form-name"${theirs}>${ending.formName}</p>`}
 <h1 class="done">${title}</h1>
-<p class="lead" role="status">${successMessage || words.thanksText}</p>
+<p class="lead" role="status"${successMessage !== '' && theirs}>${successMessage || words.thanksText}</p>
 ${ending.notFollowed !== '' && html`<p class="note">${fill(words.notFollowed, { name: ending.notFollowed })}</p>`}
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
-${answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.copyText, answers }, words)}
+${answers.length > 0 && renderCopy({ text: words.copyText, answers }, language)}
 ${!leads && html`<p class="note">${words.closePage}${again && !ending.once && html` <a href="${again}${lang && `?${lang}`}">${words.sendAnother}</a>`}</p>`}`;
   return renderPage({
     language,
@@ -68,7 +69,8 @@ export function renderTyped(
   inputs: FormInputs,
   request: IncomingMessage,
 ): Html | false {
-  const { words, tag } = languageOf(request, session.locale);
+  const language = languageOf(request, session.locale);
+  const { words, tag } = language;
   const fields = fieldsOf(session);
   const sent = [...inputs].map(([name, values]) => ({ name, values }));
   const typed = readInputs({ fields }, sent, { language: lastOf(inputs, '_lang') });
@@ -78,19 +80,21 @@ export function renderTyped(
     const instant = field.type === 'datetime' ? String(answer) : '';
     return text.trim() === '' ? [] : [{ label: field.label, answer: withTime(text, instant) }];
   });
-  return answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.typedText, answers }, words);
+  return answers.length > 0 && renderCopy({ text: words.typedText, answers }, language);
 }
 
 /** Answers for a person to keep, and a button that prints them. */
-function renderCopy({ title, text, answers }: Copy, words: Words): Html {
+function renderCopy({ text, answers }: Copy, { words, theirs }: Language): Html {
+  const own = attributes(theirs);
   const rows = answers.map(
-    ({ label, answer }) => html`<div><dt>${label}</dt><dd>${answer}</dd></div>
+    ({ label, answer }) => html`<div><dt${own}>${label}</dt>
+<dd${answer !== words.noAnswer && own}>${answer}</dd></div>
 `,
   );
-  return html`<section class="copy"><h2>${title}</h2>
+  return html`<section class="copy"><h2>${words.copyTitle}</h2>
 <p class="note">${text}</p>
 <dl>${rows}</dl>
 <p class="actions" id="print" hidden><button class="quiet" type="button">${words.print}</button></p></section>`;
 }
 
-type Copy = { title: string; text: string; answers: readonly { label: string; answer: string | Html }[] };
+type Copy = { text: string; answers: readonly { label: string; answer: string | Html }[] };

@@ -1,11 +1,11 @@
 import { isUnanswered } from '../../domain/answers/answers.ts';
-import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { fieldIdOf, isForPerson, type Violation, valueAt } from '../../domain/errors/violations.ts';
 import { type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { languageOfTag, preferredLanguages } from '../../domain/text/accept-language.ts';
 import { nearestName } from '../../domain/text/nearest-name.ts';
-import { chooseLanguage, fill, type Language, languages } from '../../text/words.ts';
+import { chooseLanguage, fill, languages } from '../../text/words.ts';
 import { problemOf } from './field-words.ts';
 
 /**
@@ -23,12 +23,16 @@ export function explainRefusals(
   if (!preferred.some((tag) => Object.hasOwn(languages, languageOfTag(tag)))) return [...violations];
   const { fields, settings } = translate(original, preferred);
   const language = chooseLanguage(settings.locale, acceptLanguage);
+  const { words } = language;
+  const ids = fields.map(({ id }) => id);
   return violations.map((violation) => {
     const [, root = ''] = /^(answers|prefill)\./.exec(violation.path) ?? [];
     const field = root === '' ? undefined : fields.find(({ id }) => id === fieldIdOf(violation.path));
     if (root !== '' && violation.code === 'unrecognized_keys') {
       const name = violation.path.slice(root.length + 1);
-      return { ...violation, message: unknownField(name, fields, language) };
+      const meant = nearestName(name, ids);
+      const hint = meant === undefined ? '' : ` ${fill(words.didYouMean, { readings: meant })}`;
+      return { ...violation, message: fill(words.unknownField, { name }) + hint };
     }
     if (field === undefined || isForPerson(violation)) return violation;
     const answer = ownValue(ownValue(given, root) ?? {}, field.id);
@@ -37,15 +41,6 @@ export function explainRefusals(
     const lacks = isUnanswered({ ...field, required: true }, answer);
     return { ...violation, message: problemOf(field, violation, { isEmpty: lacks, language, text }).text };
   });
-}
-
-function unknownField(name: string, fields: readonly Field[], { words }: Language): string {
-  const meant = nearestName(
-    name,
-    fields.map(({ id }) => id),
-  );
-  const hint = meant === undefined ? '' : ` ${fill(words.didYouMean, { readings: meant })}`;
-  return `${fill(words.unknownField, { name })}${hint}`;
 }
 
 /** What was sent, by where it stood in the request. */

@@ -68,7 +68,7 @@ ${description !== undefined && html`<p class="plain"${dir}>${description}</p>`}<
   const describedBy = described.length === 0 ? undefined : described.join(' ');
   const name = html`${label}${
     field.required &&
-    html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`
+    html` <span class="mark" aria-hidden="true">*</span><span class="sr"${attributes(language.ours)}> (${words.required})</span>`
   }`;
   const about = html`${notes.map(
     (note) =>

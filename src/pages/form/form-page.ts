@@ -35,7 +35,9 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const number = steps.indexOf(step) + 1;
   const shown = fields.filter(({ page }) => page === step);
   const seen = shown.flatMap(({ id }) => (visible.has(id) ? [id] : []));
-  const forward = number < steps.length ? words.next : session.submitLabel || words.submit;
+  const submit = session.submitLabel === '' ? words.submit : inTheirs(session.submitLabel, language);
+  const isLast = number >= steps.length;
+  const rules = stepRules(fields, session.review);
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
   const own = ownWords(session, view);
@@ -45,16 +47,17 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const body = html`${view.languages}${number > 1 && own.title !== '' ? html`<p class="form-name"${ownDir(language)}>${session.formName}</p>` : html`<h1${ownDir(language)}>${session.formName}</h1>`}
 ${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(language)}>${session.description}</p>`}
 ${session.context !== undefined && renderContext(session.context)}
-${progress !== '' && progressBar(progress, number, steps.length)}
-${heading(own, number, language)}
+${(progress !== '' || rules !== undefined) && progressBar(progress, number, steps.length, words)}
+${heading(own, number, step === REVIEW_STEP ? undefined : ownDir(language))}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
-${view.revealed !== undefined && moreQuestions(view.revealed, words)}
+${view.revealed !== undefined && moreQuestions(view.revealed, language)}
 <${tag} method="post" novalidate${attributes({
     class: tag === 'div' && 'form',
     enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
     'data-uploads': view.site && 'uploads',
+    'data-steps': rules,
   })}>
 ${identity(session, view)}
 ${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions || canBeCleared(field))) && firstButton}
@@ -67,7 +70,7 @@ ${carried(view)}
 ${session.honeypot && trap(words, '_website')}
 ${view.site !== undefined && carriedOfSite(view.site, words)}
 ${session.permanent && session.allowPartial && remembering(view)}
-<div class="actions"><button name="_go" value="forward">${forward}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
+<div class="actions"><button name="_go" value="forward">${rules === undefined ? (isLast ? submit : words.next) : html`<span${attributes({ 'data-goal': 'next', hidden: isLast })}>${words.next}</span><span${attributes({ 'data-goal': 'submit', hidden: !isLast })}>${submit}</span>`}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
 </${tag}>
 ${session.allowDecline && declining(words)}
@@ -86,13 +89,21 @@ ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.addre
   });
 }
 
-function progressBar(text: string, number: number, of: number): Html {
-  return html`<div class="progress"><p id="step">${text}</p>
+/** What the script counts the steps by as answers change; undefined where none of them depends on an answer. */
+function stepRules(fields: readonly Field[], review: boolean): string | undefined {
+  const rules = fields.map(({ id, page, visibleWhen }) => ({ id, page, when: visibleWhen }));
+  if (review) rules.push({ id: '', page: REVIEW_STEP, when: undefined });
+  const pages = new Set(rules.map(({ page }) => page));
+  return pages.size > 1 && rules.some(({ when }) => when) ? JSON.stringify(rules) : undefined;
+}
+
+function progressBar(text: string, number: number, of: number, words: Words): Html {
+  return html`<div${attributes({ class: 'progress', hidden: text === '' })}><p id="step" data-step="${words.step}">${text}</p>
 <progress aria-labelledby="step" max="${of}" value="${number}"></progress></div>`;
 }
 
-function moreQuestions({ id, label }: Field, words: Words): Html {
-  return html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${id}.0">${label}</a></p></div>`;
+function moreQuestions({ id, label }: Field, { words, theirs }: Language): Html {
+  return html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${id}.0"${attributes(theirs)}>${label}</a></p></div>`;
 }
 
 function fieldView(field: Field, view: FormView, visible: ReadonlySet<string>): FieldView {
@@ -116,9 +127,13 @@ function ownWords({ pages }: HostedSession, { step, language: { words } }: FormV
   return pages[step - 1] ?? { title: '', description: '' };
 }
 
+/** A text of the form's author within our own words. */
+function inTheirs(text: string, { theirs }: Language): Html | string {
+  return theirs.lang === undefined ? text : html`<span${attributes(theirs)}>${text}</span>`;
+}
+
 /** After the first step, what it is called is the page's own heading. */
-function heading({ title, description }: StepWords, number: number, language: Language): Html {
-  const dir = ownDir(language);
+function heading({ title, description }: StepWords, number: number, dir: Html | undefined): Html {
   return html`${title !== '' && (number > 1 ? html`<h1${dir}>${title}</h1>` : html`<h2 class="step"${dir}>${title}</h2>`)}
 ${description !== '' && html`<p class="lead"${dir}>${description}</p>`}`;
 }
@@ -127,16 +142,17 @@ type StepWords = { title: string; description: string };
 
 /** All answers, each with a button that leads back to its step. */
 function review(
-  { fields, answers, language: { words, tag } }: FormView,
+  { fields, answers, language: { words, tag, theirs } }: FormView,
   visible: ReadonlySet<string>,
   { pictures }: HostedSession,
 ): Html {
+  const own = attributes(theirs);
   return html`<dl class="review">${fields.map((field) => {
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
     const answer = ownValue(answers, field.id);
     const read = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
     const text = withTime(read, field.type === 'datetime' ? String(answer) : '');
-    return html`<div><dt>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
+    return html`<div><dt${own}>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd${own}>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
 }
@@ -194,7 +210,7 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 <ul>${shown.map((field) => {
     const problem = view.problems?.get(field.id);
     if (problem === undefined) return false;
-    return html`<li><a href="#${anchorOf(field, problem)}">${problem.isNamed !== true && `${field.label} – `}${problem.text}</a></li>`;
+    return html`<li><a href="#${anchorOf(field, problem)}">${problem.isNamed !== true && html`${inTheirs(field.label, view.language)} – `}${problem.text}</a></li>`;
   })}${view.otherProblems?.map((problem) => html`<li>${problem}</li>`)}</ul>
 </div>`;
 }

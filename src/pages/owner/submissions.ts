@@ -26,12 +26,11 @@ const { method: rpcs } = OwnersService;
 export const showSubmissions: HandleOwner = async (exchange) => {
   const { request, call } = exchange;
   const filter = { ...readFilter((name) => queryOf(request, name)), text: '' };
-  const timeZone = exchange.cookies.timeZone();
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
   const { submissions, nextPageToken, previousPageToken } = await call(rpcs.listOwnedSubmissions, {
     formId: form.id,
-    filter: filterToMessage(filter, timeZone),
+    filter: filterToMessage(filter, exchange.cookies.timeZone()),
     pageToken: filter.page,
   });
   return tablePage(exchange, { form, filter, submissions, nextPageToken, previousPageToken });

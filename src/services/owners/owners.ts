@@ -68,6 +68,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const form = await confirmedForm(context, call, formId);
       const version = await forms.version(form.currentVersionId);
       const { definition } = version;
+      const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
+      const { fields } = translate(definition, preferred);
       const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
       return {
         form: ownedFormToMessage(form, version, now(), {
@@ -75,12 +77,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
           recipients: await listAddedRecipients(database, formId),
           offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
-          fieldLabels: Object.fromEntries(
-            translate(
-              definition,
-              preferredLanguages(call.requestHeader.get('accept-language') ?? ''),
-            ).fields.map(({ id, label }) => [id, label]),
-          ),
+          fieldLabels: Object.fromEntries(fields.map(({ id, label }) => [id, label])),
           ...(form.status === 'published' && { share: shareOfForm(context, formId, definition) }),
         }),
       };

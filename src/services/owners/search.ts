@@ -17,7 +17,7 @@ import { badParameter, pageRequestOf, textProblems } from '../request-values.ts'
 
 /**
  * Finds the submissions of a form with a text in an answer, or in the label of a chosen option as the form's
- * current version has it, in its own language or the reader's; newest first.
+ * current version has it in the reader's language; newest first.
  */
 export async function searchSubmissions(
   { forms }: Pick<ServiceContext, 'forms'>,
@@ -30,7 +30,7 @@ export async function searchSubmissions(
   const { limit } = pageRequestOf({ pageSize: request.pageSize, pageToken: '' }, 'sub');
   const { definition } = await forms.version(form.currentVersionId);
   const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
-  const labelled = optionsWith([definition, translate(definition, preferred)], text);
+  const labelled = optionsWith(translate(definition, preferred), text);
 
   const submissions: ShownSubmission[] = [];
   let position = already;
@@ -72,19 +72,14 @@ function positionIn(token: string): { before: string | undefined; already: numbe
   return { before, already: Number(already) };
 }
 
-/** The values of the options whose labels, in one of the languages, have the text, by field id. */
-function optionsWith(
-  languages: readonly FormDefinition[],
-  text: string,
-): ReadonlyMap<string, ReadonlySet<string>> {
-  const found = new Map<string, Set<string>>();
-  for (const { id, options = [] } of languages.flatMap(({ fields }) => fields)) {
-    const values = options.flatMap(({ label, value }) =>
-      inNfc(label).toLowerCase().includes(text) ? [value] : [],
-    );
-    found.set(id, new Set([...(found.get(id) ?? []), ...values]));
-  }
-  return found;
+/** The values of the options whose labels have the text, by field id. */
+function optionsWith({ fields }: FormDefinition, text: string): ReadonlyMap<string, ReadonlySet<string>> {
+  return new Map(
+    fields.flatMap(({ id, options = [] }) => {
+      const found = options.filter(({ label }) => inNfc(label).toLowerCase().includes(text));
+      return found.length === 0 ? [] : [[id, new Set(found.map(({ value }) => value))] as const];
+    }),
+  );
 }
 
 function matches(

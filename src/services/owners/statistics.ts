@@ -22,8 +22,7 @@ export function statisticsMethods(context: ServiceContext, scan: Scan) {
   return {
     async getOwnedFormStatistics({ formId, timeZone }, call) {
       const zone = timeZone || 'UTC';
-      if (!isTimeZone(zone))
-        throw badParameter('time_zone', 'invalid_string', 'Expected a time zone, such as Europe/Zurich');
+      if (!isTimeZone(zone)) throw badParameter('time_zone', 'invalid_string', 'Expected a time zone');
       const form = await confirmedForm(context, call, formId);
       const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
       const definition = translate((await forms.version(form.currentVersionId)).definition, preferred);

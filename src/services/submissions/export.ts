@@ -42,11 +42,9 @@ export async function* exportForm(
 ): AsyncIterable<{ data: Uint8Array }> {
   const { projectId, formId } = request;
   const asked = await listAskedFields(context.database, formId);
-  const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
-  const format = await formatterOf(context, { ...request, preferred }, asked);
-  const detail = asked.fields.some(({ personal }) => personal)
-    ? `${format.name} with personal answers`
-    : format.name;
+  const format = await formatterOf(context, request, asked, call);
+  const isPersonal = asked.fields.some(({ personal }) => personal);
+  const detail = isPersonal ? `${format.name} with personal answers` : format.name;
   context.audit.note(call, { projectId, formId, detail });
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };
@@ -67,8 +65,9 @@ export async function* exportForm(
 
 async function formatterOf(
   context: ServiceContext,
-  { formId, format, people, preferred }: Asked,
+  { formId, format, people }: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { people?: CsvForPeople },
   asked: AskedFields,
+  { requestHeader }: HandlerContext,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat(asked);
   if (format === ExportFormat.CSV) {
@@ -81,17 +80,12 @@ async function formatterOf(
     if (!delimiters.test(people.delimiter))
       throw badParameter('people.delimiter', 'invalid_enum_value', 'Expected , or ;');
     const version = await findVersion(database, stored?.currentVersionId ?? '');
-    const current = version && translate(version.definition, [...preferred, people.language]);
-    return peopleFormat(asked.fields, linkOf, people, current?.fields ?? []);
+    const preferred = [...preferredLanguages(requestHeader.get('accept-language') ?? ''), people.language];
+    const current = version ? translate(version.definition, preferred).fields : [];
+    return peopleFormat(asked.fields, linkOf, people, current);
   }
   throw unknownValue('format', ExportFormatSchema);
 }
-
-/** `preferred` are languages, of files for people. */
-type Asked = Pick<ExportSubmissionsRequest, 'formId' | 'format'> & {
-  people?: CsvForPeople;
-  preferred: readonly string[];
-};
 
 /** Submissions differ in size by a thousand times, so pages are made about equal in bytes. */
 function rowsThatFit(bytesPerRow: number): number {
@@ -127,9 +121,7 @@ export function ndjsonFormat({ fields, numbers }: AskedFields): ExportFormatter 
  * address by which a file can be read.
  */
 export function csvFormat({ fields, numbers }: AskedFields, linkOf: LinkOf): ExportFormatter {
-  const heads = fields.map(
-    (field) => `${headOf(field.id, field, ownColumns)}${field.personal ? ' (personal)' : ''}`,
-  );
+  const ids = fields.map((each) => headOf(each.id, each, ownColumns) + (each.personal ? ' (personal)' : ''));
   const addedTo = ({ versionId, language, metadata }: ShownSubmission) => [
     String(numbers.get(versionId) ?? ''),
     language ?? '',
@@ -137,7 +129,7 @@ export function csvFormat({ fields, numbers }: AskedFields, linkOf: LinkOf): Exp
   ];
   return {
     name: 'csv',
-    head: `\uFEFF${write([[...ownColumns, ...heads, ...addedColumns]])}`,
+    head: `\uFEFF${write([[...ownColumns, ...ids, ...addedColumns]])}`,
     lines: (rows) => write(rows.map((row) => [...recordOf(row, fields, linkOf), ...addedTo(row)])),
   };
 }
@@ -162,9 +154,7 @@ function peopleFormat(
     if (type === 'signature') return cellOf(textSigned(answer), linkOf);
     return guarded(fieldRules[field.type].inWords(answer, field, language || 'en'));
   };
-  const heads = fields.map((field) =>
-    headOf(known.get(field.id)?.label || field.id, field, [received, reference]),
-  );
+  const heads = fields.map((one) => headOf(known.get(one.id)?.label || one.id, one, [received, reference]));
   const head = [received, ...heads, reference].map(guarded);
   return {
     name: 'csv',

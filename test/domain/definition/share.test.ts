@@ -134,7 +134,10 @@ describe('what a form is shared by', () => {
 
   it('warns where replies go to one of several email addresses', () => {
     const warningsOf = (fields: object[], delivery: object = {}) => {
-      const form = formOf([{ id: 'topic', type: 'text' }, ...fields.map((field) => ({ type: 'email', ...field }))]);
+      const form = formOf([
+        { id: 'topic', type: 'text' },
+        ...fields.map((field) => ({ type: 'email', ...field })),
+      ]);
       return shareOf('form_1', { ...form, delivery: { type: 'email', ...delivery } }, addresses).warnings;
     };
     const several = [{ id: 'home' }, { id: 'work', required: true }];

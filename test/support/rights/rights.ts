@@ -68,7 +68,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
 
   FormDefinition: { none: 'name slug description' },
   DeliveryTarget: {},
-  EmailDelivery: { destination: 'to', none: 'subject replyTo' },
+  EmailDelivery: { destination: 'to', none: 'subject replyTo answererName' },
   Autoresponse: { none: 'to subject message' },
   // Who may not read the URL has its host alone, which is ignored.
   WebhookDelivery: { destination: 'url secret', none: 'urlHost' },

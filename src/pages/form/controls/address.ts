@@ -38,7 +38,7 @@ export function address(field: Field, view: ControlView): Html {
             ({ code, name }) =>
               html`<option${attributes({ value: code, selected: code === text })}>${name}</option>`,
           )}</select>`
-        : html`<input${shared}${attributes({ type: 'text', value: text, maxlength: maxLength })}>`
+        : html`<input${shared}${attributes({ type: 'text', value: text, maxlength: maxLength, ...view.language.theirs })}>`
     }</div>
 `;
   })}</div>`;

@@ -27,7 +27,7 @@ export function choices(
         checked: each.checked,
         'data-other': each.other,
         disabled: !view.visible,
-      })}><span${each.other ? false : ownDir(view.language)}>${each.label}</span></label>
+      })}><span${each.other || each.isOurs ? false : ownDir(view.language)}>${each.label}</span></label>
 `,
   )}</div>${field.allowOther === true && otherInput(field, view)}`;
 }
@@ -41,6 +41,7 @@ export function otherInput(field: Field, view: ControlView): Html {
     id: `${field.id}.other`,
     name: `${field.id}.other`,
     value: otherOf(view),
+    ...view.language.theirs,
     'aria-label': fill(words.otherOf, { label: field.label }),
     ...(view.problemParts?.includes(OTHER) && described(view)),
     maxlength: MAX_OTHER,
@@ -137,4 +138,4 @@ const star = new Html(
   '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2.6l2.9 6.1 6.6.9-4.8 4.6 1.2 6.6-5.9-3.2-5.9 3.2 1.2-6.6-4.8-4.6 6.6-.9z"/></svg>',
 );
 
-type Choice = { label: string; value: string };
+type Choice = { label: string; value: string; isOurs?: boolean };

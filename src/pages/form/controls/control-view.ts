@@ -21,9 +21,9 @@ export function described({ describedBy, problem }: Pick<ControlView, 'described
   return { 'aria-describedby': describedBy, 'aria-invalid': problem === undefined ? undefined : 'true' };
 }
 
-/** The direction of a text of the form's author, whose language the form may not say. */
-export function ownDir({ ownDirection }: Pick<Language, 'ownDirection'>): Html {
-  return attributes({ dir: ownDirection });
+/** The language of a text of the form's author where it is not the page's, and its direction if that is not known. */
+export function ownDir({ ownDirection, theirs }: Pick<Language, 'ownDirection' | 'theirs'>): Html {
+  return attributes({ dir: ownDirection, ...theirs });
 }
 
 /** What a field is shown with. */

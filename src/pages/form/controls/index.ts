@@ -34,8 +34,8 @@ const controls: Record<Control, ControlRules> = {
     chooses: 'one',
     render: (field, view) =>
       choices(field, view, 'radio', [
-        { label: view.language.words.yes, value: 'true' },
-        { label: view.language.words.no, value: 'false' },
+        { label: view.language.words.yes, value: 'true', isOurs: true },
+        { label: view.language.words.no, value: 'false', isOurs: true },
       ]),
   },
   checkbox: { layout: 'tick', render: checkbox },
@@ -51,7 +51,7 @@ const controls: Record<Control, ControlRules> = {
 
 function textarea(field: Field, view: ControlView): Html {
   // A parser drops one line break behind the tag, so that the text's own first one would go.
-  return html`<textarea${common(field, view)}${attributes({ rows: 5, placeholder: field.placeholder })}>
+  return html`<textarea${common(field, view)}${attributes({ rows: 5, placeholder: field.placeholder, ...view.language.theirs })}>
 ${view.texts.at(-1)}</textarea>`;
 }
 
@@ -59,7 +59,7 @@ function select(field: Field, view: ControlView): Html {
   const { options = [], allowOther = false, placeholder } = field;
   const { words } = view.language;
   const last = view.texts.at(-1) ?? '';
-  return html`<select${common(field, view)}><option value="">${placeholder ?? words.choose}</option>${options.map(
+  return html`<select${common(field, view)}><option value=""${placeholder !== undefined && ownDir(view.language)}>${placeholder ?? words.choose}</option>${options.map(
     ({ label, value }) =>
       html`<option${attributes({ value, selected: value === last })}${ownDir(view.language)}>${label}</option>`,
   )}${

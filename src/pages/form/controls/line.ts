@@ -12,7 +12,7 @@ export function line(field: Field, view: ControlView): Html {
   const { input = 'text' } = fieldRules[field.type];
   const { placeholder } = field;
   const incomplete = incompleteWords[input];
-  return html`${incomplete && html`<p id="${field.id}.incomplete" hidden><span class="sr">${view.language.words.error} </span>${view.language.words[incomplete]}</p>`}<input${common(field, view)}${attributes({ type: input, placeholder, value, ...ofInput[input](field, value) })}>`;
+  return html`${incomplete && html`<p id="${field.id}.incomplete" hidden><span class="sr">${view.language.words.error} </span>${view.language.words[incomplete]}</p>`}<input${common(field, view)}${attributes({ type: input, placeholder, value, ...ofInput[input](field, value), ...view.language.theirs })}>`;
 }
 
 /** What the script says where the browser has no value of what was typed. */

@@ -57,6 +57,7 @@ function labelled(
   return html`<div class="part"><label for="${field.id}.0">${label}</label><input${attributes({
     class: 'control',
     ...identity(field, view),
+    ...view.language.theirs,
     ...described({ describedBy: view.problem && `${field.id}.error`, problem: view.problem }),
     ...own,
   })}></div>`;
