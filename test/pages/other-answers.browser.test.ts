@@ -40,7 +40,7 @@ describe.skipIf(noBrowser)('an answer beside the options', () => {
       await page.waitForSelector('.summary');
 
       expect(await page.textContent('.summary a')).toBe('Colour – Enter your own answer.');
-      expect(await page.inputValue('[name=colour]:is(select, :checked)')).toBe(' ');
+      expect(await page.inputValue('[name=colour]:is(select, :checked)')).toBe('\u2060');
       if (javaScriptEnabled) {
         await page.click('.summary a');
         expect(await page.evaluate('document.activeElement.name')).toBe('colour.other');

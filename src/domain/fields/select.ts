@@ -241,8 +241,8 @@ export function notAnOption(path: string): Violation {
 /** The name of the input of a text beside the options. */
 export const OTHER = 'other';
 
-/** The value of a radio button, or in a list, that stands for such a text. */
-export const OTHER_CHOSEN = ' ';
+/** The value of a radio button, or in a list, that stands for such a text. It can't be seen, so it is no answer. */
+export const OTHER_CHOSEN = '\u2060';
 
 /** As many characters as the value of an option has. */
 export const MAX_OTHER = 200;
