@@ -39,7 +39,8 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
 export function warningsOf(definition: FormDefinition): string[] {
   const { fields, delivery, settings } = definition;
   const { spam, redirectUrl } = settings;
-  const [replied, ...others] = delivery.type === 'email' && delivery.replyTo === undefined ? fieldsToReplyTo(fields) : [];
+  const [replied, ...others] =
+    delivery.type === 'email' && delivery.replyTo === undefined ? fieldsToReplyTo(fields) : [];
   return [
     ...fields.flatMap(({ options, rows }, index) => [
       ...sameLabels(options, `fields.${index}.options`),
@@ -53,7 +54,9 @@ export function warningsOf(definition: FormDefinition): string[] {
     ...(redirectUrl === undefined ? [] : [REDIRECT_URL]),
     ...(others.length === 0
       ? []
-      : [`The form asks for several email addresses, and replies go to “${replied?.id}”: name another field in delivery.replyTo.`]),
+      : [
+          `The form asks for several email addresses, and replies go to “${replied?.id}”: name another field in delivery.replyTo.`,
+        ]),
   ];
 }
 
