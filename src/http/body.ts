@@ -160,9 +160,7 @@ export function readSubject(
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
   const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
-  // Questions that were asked before are asked again.
-  if (checked.ok || checked.definition !== undefined)
-    return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
+  if (checked.ok) return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
   const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
   return { ok: false, violations };
 }

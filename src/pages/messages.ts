@@ -52,8 +52,8 @@ export function renderError(error: RestError, request: IncomingMessage, options:
 }
 
 /** The language of a page, by the form's `locale` and the request's `Accept-Language`. */
-export function languageOf(request: IncomingMessage, locale = ''): Language {
-  return chooseLanguage(locale, request.headers['accept-language']);
+export function languageOf(request: IncomingMessage, locale = '', linksAddresses = false): Language {
+  return { ...chooseLanguage(locale, request.headers['accept-language']), linksAddresses };
 }
 
 /** Puts the language that a page's address names before those that the browser prefers, for all that follows. */

@@ -86,6 +86,8 @@ export type Language = {
   /** The attributes of our own words, and of the form's texts among them, where these are not of one language. */
   ours: Marks;
   theirs: Marks;
+  /** Whether addresses in the form's own texts are links. */
+  linksAddresses?: boolean;
   /** The words of the pages for owners. */
   owner: (typeof en)['owner'];
   mail: MailWords;

@@ -320,7 +320,7 @@ export declare type FormField = Message<"headlessforms.v1.FormField"> & {
   type: FormFieldType;
 
   /**
-   * The field's name for people, 1 to 200 characters; unset: the id made human.
+   * The field's name for people, 1 to 1,000 characters; unset: the id made human.
    *
    * @generated from field: string label = 3;
    */
@@ -551,7 +551,7 @@ export declare const FormFieldSchema: GenMessage<FormField>;
  */
 export declare type FieldOption = Message<"headlessforms.v1.FieldOption"> & {
   /**
-   * Required. What people read, 1 to 200 characters.
+   * Required. What people read, 1 to 1,000 characters.
    *
    * @generated from field: string label = 1;
    */

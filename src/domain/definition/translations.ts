@@ -10,7 +10,7 @@ const text = (max: number) => textUpTo(max).exactOptional();
 /** The shape of a step's title and description. */
 export const pageSchema = z
   .strictObject({
-    title: text(formLimits.label).describe('Shown above the fields of the step.'),
+    title: text(formLimits.name).describe('Shown above the fields of the step.'),
     description: text(formLimits.description).describe('Shown below the title.'),
   })
   .meta({ id: 'Page', description: 'A step of a multi-page form.' });

@@ -156,7 +156,7 @@ export const formLimits = {
   options: 500,
   fieldId: 64,
   name: 200,
-  label: 200,
+  label: 1_000,
   description: 2000,
   placeholder: 200,
   agentHint: 2000,

@@ -11,6 +11,7 @@ import { fill, type Language } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
 import { pictureOf, withTime } from './form-page.ts';
+import { withLinks } from './links.ts';
 import { fieldsOf } from './page-source.ts';
 
 /**
@@ -23,7 +24,7 @@ export function renderCompletion(
   request: IncomingMessage,
   embedOrigins: string[] = [],
 ): Page {
-  const language = languageOf(request, ending.locale);
+  const language = languageOf(request, ending.locale, ending.linksAddresses);
   const { words } = language;
   const theirs = attributes(language.theirs);
   const answers = ending.answers.map(({ label, text, picture, instant }) => ({
@@ -38,7 +39,7 @@ export function renderCompletion(
   const body = html`${icon('done')}
 ${ending.formName !== '' && html`<p class="form-name"${theirs}>${ending.formName}</p>`}
 <h1 class="done">${title}</h1>
-<p class="lead" role="status"${successMessage !== '' && theirs}>${successMessage || words.thanksText}</p>
+<p class="lead" role="status"${successMessage !== '' && theirs}>${successMessage === '' ? words.thanksText : withLinks(successMessage, language)}</p>
 ${ending.notFollowed !== '' && html`<p class="note">${fill(words.notFollowed, { name: ending.notFollowed })}</p>`}
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
@@ -77,7 +78,7 @@ export function renderTyped(
   const answers = fields.flatMap((field) => {
     const answer = ownValue(typed, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    const instant = field.type === 'datetime' ? String(answer) : '';
+    const instant = field.type === 'datetime' ? answer : '';
     return text.trim() === '' ? [] : [{ label: field.label, answer: withTime(text, instant) }];
   });
   return answers.length > 0 && renderCopy({ text: words.typedText, answers }, language);

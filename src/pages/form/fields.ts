@@ -8,6 +8,7 @@ import type { Words } from '../../text/words.ts';
 import { type FieldView, ownDir } from './controls/control-view.ts';
 import { controlOf } from './controls/index.ts';
 import { countedLength, hintOf, type Problem } from './field-words.ts';
+import { withLinks } from './links.ts';
 
 /**
  * One field with its label, help, hint, problem and control.
@@ -18,7 +19,7 @@ export function renderField(field: Field, view: FieldView): Html {
   const { language, texts, parts, problem, visible } = view;
   if (texts.length > 0 || parts.size > 0 || problem !== undefined) return fieldOf(field, view);
   const known = looksOf(field);
-  const look = `${visible} ${language.tag} ${language.spoken} ${language.ownDirection}`;
+  const look = `${visible} ${language.tag} ${language.spoken} ${language.ownDirection} ${language.linksAddresses}`;
   const made = known.get(look);
   if (made !== undefined) return made;
   // Language tags come from clients, so their number has no limit.
@@ -55,18 +56,18 @@ function fieldOf(field: Field, view: FieldView): Html {
   });
   if (layout === 'statement') {
     return html`<section${frame}${attributes({ id: `${id}.0`, tabindex: -1 })}><h2${dir}>${label}</h2>
-${description !== undefined && html`<p class="plain"${dir}>${description}</p>`}</section>
+${description !== undefined && html`<p class="plain"${dir}>${withLinks(description, language)}</p>`}</section>
 `;
   }
 
   const hint = hintOf(field, language);
   const notes = [
-    description !== undefined && { id: `${id}.help`, kind: 'help', text: description },
+    description !== undefined && { id: `${id}.help`, kind: 'help', text: withLinks(description, language) },
     hint !== '' && { id: `${id}.hint`, kind: 'hint', text: hint },
   ].filter((note) => note !== false);
   const described = [...notes.map((note) => note.id), ...(problem === undefined ? [] : [`${id}.error`])];
   const describedBy = described.length === 0 ? undefined : described.join(' ');
-  const name = html`${label}${
+  const name = html`${withLinks(label, language)}${
     field.required &&
     html` <span class="mark" aria-hidden="true">*</span><span class="sr"${attributes(language.ours)}> (${words.required})</span>`
   }`;

@@ -20,6 +20,7 @@ import { knownOf } from './controls/files.ts';
 import { controlOf } from './controls/index.ts';
 import type { Problem } from './field-words.ts';
 import { anchorOf, canBeCleared, renderField } from './fields.ts';
+import { withLinks } from './links.ts';
 
 /**
  * The page of a form, or one of its steps.
@@ -36,8 +37,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const shown = fields.filter(({ page }) => page === step);
   const seen = shown.flatMap(({ id }) => (visible.has(id) ? [id] : []));
   const submit = session.submitLabel === '' ? words.submit : inTheirs(session.submitLabel, language);
-  const isLast = number >= steps.length;
-  const rules = stepRules(fields, session.review);
+  const forward = number < steps.length ? words.next : submit;
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
   const own = ownWords(session, view);
@@ -45,10 +45,10 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const failed = (problems?.size ?? 0) > 0 || otherProblems.length > 0;
 
   const body = html`${view.languages}${number > 1 && own.title !== '' ? html`<p class="form-name"${ownDir(language)}>${session.formName}</p>` : html`<h1${ownDir(language)}>${session.formName}</h1>`}
-${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(language)}>${session.description}</p>`}
+${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(language)}>${withLinks(session.description, language)}</p>`}
 ${session.context !== undefined && renderContext(session.context)}
-${(progress !== '' || rules !== undefined) && progressBar(progress, number, steps.length, words)}
-${heading(own, number, step === REVIEW_STEP ? undefined : ownDir(language))}
+${progress !== '' && progressBar(progress, number, steps.length)}
+${heading(own, number, step, language)}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${view.revealed !== undefined && moreQuestions(view.revealed, language)}
@@ -57,7 +57,6 @@ ${view.revealed !== undefined && moreQuestions(view.revealed, language)}
     enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
     'data-uploads': view.site && 'uploads',
-    'data-steps': rules,
   })}>
 ${identity(session, view)}
 ${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions || canBeCleared(field))) && firstButton}
@@ -70,7 +69,7 @@ ${carried(view)}
 ${session.honeypot && trap(words, '_website')}
 ${view.site !== undefined && carriedOfSite(view.site, words)}
 ${session.permanent && session.allowPartial && remembering(view)}
-<div class="actions"><button name="_go" value="forward">${rules === undefined ? (isLast ? submit : words.next) : html`<span${attributes({ 'data-goal': 'next', hidden: isLast })}>${words.next}</span><span${attributes({ 'data-goal': 'submit', hidden: !isLast })}>${submit}</span>`}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
+<div class="actions"><button name="_go" value="forward">${forward}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
 </${tag}>
 ${session.allowDecline && declining(words)}
@@ -89,16 +88,8 @@ ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.addre
   });
 }
 
-/** What the script counts the steps by as answers change; undefined where none of them depends on an answer. */
-function stepRules(fields: readonly Field[], review: boolean): string | undefined {
-  const rules = fields.map(({ id, page, visibleWhen }) => ({ id, page, when: visibleWhen }));
-  if (review) rules.push({ id: '', page: REVIEW_STEP, when: undefined });
-  const pages = new Set(rules.map(({ page }) => page));
-  return pages.size > 1 && rules.some(({ when }) => when) ? JSON.stringify(rules) : undefined;
-}
-
-function progressBar(text: string, number: number, of: number, words: Words): Html {
-  return html`<div${attributes({ class: 'progress', hidden: text === '' })}><p id="step" data-step="${words.step}">${text}</p>
+function progressBar(text: string, number: number, of: number): Html {
+  return html`<div class="progress"><p id="step">${text}</p>
 <progress aria-labelledby="step" max="${of}" value="${number}"></progress></div>`;
 }
 
@@ -133,9 +124,10 @@ function inTheirs(text: string, { theirs }: Language): Html | string {
 }
 
 /** After the first step, what it is called is the page's own heading. */
-function heading({ title, description }: StepWords, number: number, dir: Html | undefined): Html {
+function heading({ title, description }: StepWords, number: number, step: number, language: Language): Html {
+  const dir = step !== REVIEW_STEP && ownDir(language);
   return html`${title !== '' && (number > 1 ? html`<h1${dir}>${title}</h1>` : html`<h2 class="step"${dir}>${title}</h2>`)}
-${description !== '' && html`<p class="lead"${dir}>${description}</p>`}`;
+${description !== '' && html`<p class="lead"${dir}>${withLinks(description, language)}</p>`}`;
 }
 
 type StepWords = { title: string; description: string };
@@ -151,15 +143,15 @@ function review(
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
     const answer = ownValue(answers, field.id);
     const read = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
-    const text = withTime(read, field.type === 'datetime' ? String(answer) : '');
+    const text = withTime(read, field.type === 'datetime' ? answer : '');
     return html`<div><dt${own}>${field.label}</dt>${text === '' ? html`<dd class="none">${words.noAnswer}</dd>` : html`<dd${own}>${pictureOf(ownValue(pictures, field.id), field.label) ?? text}</dd>`}<dd><button class="link" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
   })}</dl>`;
 }
 
 /** An answer in words; the script puts an instant into the person's own time zone. */
-export function withTime(text: string, instant: string): Html | string {
-  if (Number.isNaN(Date.parse(instant))) return text;
+export function withTime(text: string, instant: unknown): Html | string {
+  if (typeof instant !== 'string' || Number.isNaN(Date.parse(instant))) return text;
   return html`<time datetime="${instant}" data-answer>${text}</time>`;
 }
 

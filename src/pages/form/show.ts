@@ -30,15 +30,10 @@ export async function showForm(exchange: PageExchange): Promise<void> {
     return showCodePage(exchange, session);
   refuseUnlessOpen(session);
   if (session.lacking.length > 0) {
-    const { words } = language;
-    const text = fill(words.linkIncompleteText, { names: session.lacking.join(', ') });
-    const message = {
-      title: words.linkIncompleteTitle,
-      text,
-      next: words.askSender,
-      icon: 'problem',
-    } as const;
-    return sendPage(response, 400, renderMessage({ ...session, ...message, request, language }));
+    const { linkIncompleteTitle: title, linkIncompleteText, askSender: next } = language.words;
+    const text = fill(linkIncompleteText, { names: session.lacking.join(', ') });
+    const shown = { ...session, request, language, title, text, next, icon: 'problem' } as const;
+    return sendPage(response, 400, renderMessage(shown));
   }
   const fields = fieldsOf(session);
   const { answers = {} } = session;
@@ -72,7 +67,7 @@ export function viewOf(
   fields: readonly Field[],
   state: Pick<FormView, 'answers' | 'step'>,
 ): FormView {
-  const language = languageOf(request, session.locale);
+  const language = languageOf(request, session.locale, session.linksAddresses);
   return {
     language,
     texts: textsOf(fields, state.answers, language),

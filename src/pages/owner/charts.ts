@@ -6,6 +6,7 @@ import {
 } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
+import { oneLine } from '../../text/untrusted.ts';
 import { fill, fillCount, type Language } from '../../text/words.ts';
 import { formHead, formIn, formUrl } from './forms.ts';
 import type { HandleOwner } from './handler.ts';
@@ -40,7 +41,7 @@ function unanswered(choices: readonly ChoiceCounts[], { owner, tag }: Language):
   const open = choices.filter(({ answeredCount }) => answeredCount === 0);
   if (open.length === 0) return false;
   return html`<details><summary>${fillCount(owner.unansweredOne, owner.unanswered, open.length, tag)}</summary>
-<ul>${open.map(({ label }) => html`<li dir="auto">${label}</li>`)}</ul></details>`;
+<ul>${open.map(({ label }) => html`<li dir="auto">${oneLine(label)}</li>`)}</ul></details>`;
 }
 
 /** From the day of the first response on, but at least a week. */
@@ -90,17 +91,17 @@ function choiceOf(choice: ChoiceCounts, language: Language): Html {
   const rows = all.map(({ label: option, count, averagePlace }) => {
     if (isRanking) {
       const place = averagePlace === undefined ? '' : decimal.format(averagePlace);
-      return html`<tr><th scope="row" dir="auto">${option}</th><td>${place}</td></tr>
+      return html`<tr><th scope="row" dir="auto">${oneLine(option)}</th><td>${place}</td></tr>
 `;
     }
     const width = answeredCount === 0 ? 0 : Math.min(100, Math.round((count / answeredCount) * 100));
-    return html`<tr><th scope="row" dir="auto">${option}</th><td>${inDigits(count, language.tag)} <span class="note">· ${percent.format(width / 100)}</span>
+    return html`<tr><th scope="row" dir="auto">${oneLine(option)}</th><td>${inDigits(count, language.tag)} <span class="note">· ${percent.format(width / 100)}</span>
 <svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none"><rect width="${width}" height="6"/></svg></td></tr>
 `;
   });
-  return html`<h2 dir="auto">${label}</h2>
+  return html`<h2 dir="auto">${oneLine(label)}</h2>
 <p class="note">${facts.join(' · ')}</p>
-${dataTable(label, [owner.option, isRanking ? owner.averagePlace : owner.number], rows)}`;
+${dataTable(oneLine(label), [owner.option, isRanking ? owner.averagePlace : owner.number], rows)}`;
 }
 
 /** In units of the picture, which is as wide as the page. */

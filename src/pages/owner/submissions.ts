@@ -13,6 +13,7 @@ import { lastOf } from '../../http/multipart.ts';
 import { sendMessages } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
 import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
+import { oneLine } from '../../text/untrusted.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import { countOf, formHead, formIn, formUrl, unreadOf } from './forms.ts';
@@ -202,7 +203,7 @@ ${fields.map(({ id, type, label }) => {
 function columnsIn({ definition, fieldLabels }: OwnedForm) {
   return present<FormDefinition>(definition)
     .fields.filter(({ type }) => type !== FormFieldType.STATEMENT)
-    .map(({ id, type, label }) => ({ id, type, label: fieldLabels[id] || label || id }));
+    .map(({ id, type, label }) => ({ id, type, label: oneLine(fieldLabels[id] || label || id) }));
 }
 
 /** Those that were chosen and are still asked; else the first ones. */
@@ -219,14 +220,14 @@ function columnsForm(
 ): Html | false {
   const { owner } = language;
   const all = columnsIn(form);
-  const shown = new Set(shownColumns(form, chosen));
+  const shown = new Set(shownColumns(form, chosen).map(({ id }) => id));
   return (
     all.length > 1 &&
     html`<details><summary>${owner.columns}</summary>
 <form method="post" action="${action}">${csrfInput(csrf)}<fieldset class="columns"><legend>${fill(owner.columnsText, { max: inDigits(MAX_CHOSEN, language.tag) })}</legend>
 ${all.map(
   (field) =>
-    html`<label class="choice"><input${attributes({ type: 'checkbox', name: 'column', value: field.id, checked: shown.has(field) })}><span dir="auto">${field.label}</span></label>
+    html`<label class="choice"><input${attributes({ type: 'checkbox', name: 'column', value: field.id, checked: shown.has(field.id) })}><span dir="auto">${field.label}</span></label>
 `,
 )}</fieldset>
 <button class="quiet">${owner.columnsButton}</button></form></details>`

@@ -97,6 +97,7 @@ export async function visitToMessage(
     ...(stored?.context && { context: contextToMessage(stored.context) }),
     allowDecline: stored?.allowDecline ?? false,
     leadsTo: loopbackOrigin(redirectUrl),
+    linksAddresses: !isKeyless(form),
     maxBytes: isKeyless(form) ? MAX_KEYLESS_BYTES : MAX_MESSAGE_BYTES,
   };
 }
@@ -148,7 +149,7 @@ type ShownVisit = Pick<HostedVisit, 'stored' | 'state' | 'permanent'> & {
  * its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
 export function completionOf(original: FormDefinition, answers: Answers, to: Reader): Completion {
-  const { redirectUrl, returnUrl = null, notFollowed = '', pictures = {} } = to;
+  const { form, redirectUrl, returnUrl = null, notFollowed = '', pictures = {} } = to;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const definition = translate(original, preferred);
   const { successMessage = '', locale = '', onePerRespondent = false } = definition.settings;
@@ -161,11 +162,12 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
     formName: definition.name,
     notFollowed,
     once: onePerRespondent,
+    linksAddresses: !isKeyless(form),
     locale,
     ...(theme !== undefined && { theme }),
     answers: answersInWords(definition, answers, { preferred }).map(({ fieldId, label, text }) => {
       const picture = ownValue(pictures, fieldId);
-      const instant = instants.has(fieldId) ? String(ownValue(answers, fieldId)) : '';
+      const instant = instants.has(fieldId) ? ((ownValue(answers, fieldId) ?? '') as string) : '';
       return { label, text, instant, ...(picture !== undefined && { picture }) };
     }),
   };
@@ -173,6 +175,7 @@ export function completionOf(original: FormDefinition, answers: Answers, to: Rea
 
 /** The person who has submitted, where they are sent, and what was not followed. */
 type Reader = {
+  form: { createdBy: string };
   redirectUrl: string;
   returnUrl?: string | null;
   notFollowed?: string;

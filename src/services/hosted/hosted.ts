@@ -114,7 +114,7 @@ async function submitPostedForm(
     return {
       submissionId,
       ignored: ignored.slice(0, foreignNames.shown),
-      ending: completionOf(definition, answers, { redirectUrl, notFollowed, requestHeader }),
+      ending: completionOf(definition, answers, { form, redirectUrl, notFollowed, requestHeader }),
     };
   } catch (error) {
     const address = withErrors(allowed(errorUrl), definition, error);

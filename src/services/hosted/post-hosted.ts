@@ -76,7 +76,7 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const isToldOf = ([id]: [string, unknown]) => session === stored || id in sent;
   const answers = Object.fromEntries(Object.entries(result.answers).filter(isToldOf));
   const pictures = await signaturesIn(context, version.definition, answers);
-  const to = { redirectUrl, returnUrl, pictures, requestHeader };
+  const to = { form, redirectUrl, returnUrl, pictures, requestHeader };
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
     submissionId: result.submissionId,

@@ -1,4 +1,4 @@
-import type { ConnectError, HandlerContext } from '@connectrpc/connect';
+import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -33,13 +33,12 @@ export async function askedForm(
   const { case: subject, value } = request.subject;
   if (subject === 'formId') return publishedForm(context.forms, value, projectId);
   const keyId = requireKey(call);
-  const { definition, refusal } = readQuestions(request, context.settings.allowPrivateWebhooks);
+  const definition = readQuestions(request, context.settings.allowPrivateWebhooks);
   const checksum = fingerprint(definition);
   const { database, forms, now } = context;
   for (;;) {
     const known = await findQuestionForm(database, projectId, checksum);
     if (known !== undefined) return sessionsForm(forms, known);
-    if (refusal !== undefined) throw refusal;
     const made = newQuestionForm(definition, { projectId, checksum, keyId, at: new Date(now()) });
     if (!(await insertQuestionForm(database, made))) continue;
     context.audit.note(call, { action: 'form.created', formId: made.form.id });
@@ -53,7 +52,7 @@ export async function knownQuestionForm(
   request: CreateSessionRequest,
   projectId: string,
 ): Promise<string | undefined> {
-  const { definition } = readQuestions(request, settings.allowPrivateWebhooks);
+  const definition = readQuestions(request, settings.allowPrivateWebhooks);
   return findQuestionForm(database, projectId, fingerprint(definition));
 }
 
@@ -67,22 +66,17 @@ export function requireKey(call: HandlerContext): string {
   );
 }
 
-/** `refusal`: of questions that are asked only if they were asked before. */
 function readQuestions(
   { subject, retentionDays }: CreateSessionRequest,
   allowPrivateUrls: boolean,
-): { definition: FormDefinition; refusal?: ConnectError } {
+): FormDefinition {
   const options = { allowPrivateUrls, ...(retentionDays !== 0 && { retentionDays }) };
-  const check = (questions: unknown, inRequest: typeof ofFields) => {
-    const checked = checkQuestions(questions, options);
-    if (checked.ok) return checked;
-    const refusal = refused(checked.violations, inRequest);
-    if (checked.definition === undefined) throw refusal;
-    return { definition: checked.definition, refusal };
-  };
   switch (subject.case) {
-    case 'definition':
-      return check(definitionFromMessage(subject.value), ofFields);
+    case 'definition': {
+      const checked = checkQuestions(definitionFromMessage(subject.value), options);
+      if (checked.ok) return checked.definition;
+      throw refused(checked.violations, ofFields);
+    }
     case 'schema': {
       const unsafe = jsonProblems(subject.value, 'schema');
       if (unsafe.length > 0) throw invalid(unsafe);
@@ -92,8 +86,10 @@ function readQuestions(
           read.violations,
           atPath((path) => pathOf('schema', path)),
         );
-      return check(
-        read.definition,
+      const checked = checkQuestions(read.definition, options);
+      if (checked.ok) return checked.definition;
+      throw refused(
+        checked.violations,
         atPath((path) => pathOf('schema', schemaPathOf(path, read.definition))),
       );
     }

@@ -113,6 +113,13 @@ export declare type Ending = Message<"headlessforms.internal.v1.Ending"> & {
    * @generated from field: bool once = 9;
    */
   once: boolean;
+
+  /**
+   * Whether addresses in the form's texts are links.
+   *
+   * @generated from field: bool links_addresses = 10;
+   */
+  linksAddresses: boolean;
 };
 
 /**
@@ -359,6 +366,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: repeated string lacking = 27;
    */
   lacking: string[];
+
+  /**
+   * Whether addresses in the form's texts are links: not in forms made without a key, which anybody can make.
+   *
+   * @generated from field: bool links_addresses = 28;
+   */
+  linksAddresses: boolean;
 };
 
 /**
