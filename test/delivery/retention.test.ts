@@ -306,7 +306,6 @@ async function givenSubmission(
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
-    language: null,
     createdAt,
     event: { id: newId('evt', Date.now()), type: 'submission.created', body },
   };

@@ -71,7 +71,11 @@ describe.skipIf(noBrowser)('the words of a page', () => {
     await page.fill('[name=at]', '2026-07-01T10:00');
     await next();
     await page.waitForSelector('.review');
-    for (const selector of ['.review dt', '.review dd', 'button[value=forward] span'])
+    for (const selector of [
+      '.review dt',
+      '.review dd',
+      'button[value=forward] span, button[value=forward]:not(:has(span))',
+    ])
       expect([selector, await languageAt(page, selector)]).toEqual([selector, theirs]);
     for (const selector of ['h1', '.review .none', '.review button'])
       expect([selector, await languageAt(page, selector)]).toEqual([selector, ours]);
@@ -107,8 +111,8 @@ describe.skipIf(noBrowser)('the words of a page', () => {
 
   it.each([
     ['with script', true],
-    ['without script, after the post', false],
-  ])('count the steps that the answers open, %s', async (_name, javaScriptEnabled) => {
+    ['without script', false],
+  ])('count the steps that the answers opened, %s', async (_name, javaScriptEnabled) => {
     const when = (field: string, value: unknown) => ({ field, op: 'eq', value });
     const session = await givenSession(service, {
       name: 'Order',
@@ -132,23 +136,10 @@ describe.skipIf(noBrowser)('the words of a page', () => {
     expect(await page.locator('#step').isVisible()).toBe(false);
     expect((await said())[1]).toBe('Order now');
     await page.check('[name=gift][value=true]');
-    if (javaScriptEnabled) {
-      expect(await said()).toEqual(['Step 1 of 2', 'Continue']);
-      expect(await page.getAttribute('.progress progress', 'max')).toBe('2');
-      expect(await browser.audit(page)).toEqual([]);
-      await page.check('[name=gift][value=false]');
-      expect(await page.locator('#step').isVisible()).toBe(false);
-      expect((await said())[1]).toBe('Order now');
-      await page.check('[name=gift][value=true]');
-    }
     await next();
     await page.waitForSelector('[name=card]:visible');
     expect(await said()).toEqual(['Step 2 of 2', 'Order now']);
     await page.fill('[name=card]', 'Hello');
-    if (javaScriptEnabled) {
-      expect(await said()).toEqual(['Step 2 of 3', 'Continue']);
-      expect(await page.title()).toBe('Order – Step 2 of 3');
-    }
     await next();
     await page.waitForSelector('[name=sign]:visible');
     expect(await said()).toEqual(['Step 3 of 3', 'Order now']);

@@ -82,7 +82,6 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
-    language: null,
     createdAt,
     event: {
       id: newId('evt', now),

@@ -237,7 +237,6 @@ export function aSubmissionTo(form: Form & { versionId: string }, answers: JsonO
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
-    language: null,
     event: { id: event.id, type, body },
   };
 }

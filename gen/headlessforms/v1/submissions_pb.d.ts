@@ -114,14 +114,6 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
    * @generated from field: headlessforms.v1.Respondent respondent = 12;
    */
   respondent?: Respondent | undefined;
-
-  /**
-   * Of a translated form, the language in which it was filled in, as a BCP 47 tag. Empty for other forms, and for
-   * submissions that are older than this record.
-   *
-   * @generated from field: string language = 14;
-   */
-  language: string;
 };
 
 /**

@@ -47,11 +47,7 @@ export function lackingFromAgent(fields: readonly Field[], answers: Answers): Fi
  * answers may rule out are left out.
  */
 export function lackingFromLink(fields: readonly Field[], answers: Answers): Field[] {
-  return lacking(
-    fields,
-    answers,
-    ({ answeredBy }, condition) => answeredBy !== 'agent' && condition === true,
-  );
+  return lacking(fields, answers, ({ answeredBy }, isMet) => answeredBy !== 'agent' && isMet === true);
 }
 
 function lacking(

@@ -2,7 +2,6 @@ import { evaluate, instantOf, isEmpty } from '../conditions/condition.ts';
 import type { ComparisonProblems } from '../conditions/condition-rules.ts';
 import { custom } from '../errors/violations.ts';
 import type { Field } from '../fields/field.ts';
-import type { FieldTypeRules } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { valuesOf } from '../fields/select.ts';
 import { isScalar } from '../json/json.ts';
@@ -39,7 +38,7 @@ export function comparisonProblems(field: Field | undefined): ComparisonProblems
       const [word, bound] = op.startsWith('g') ? ['most', maximum] : ['least', minimum];
       if (unlike.length > 0 || bound === undefined) return unlike;
       const isReached = evaluate({ field: 'it', op, value }, { it: bound });
-      return isReached ? [] : misfit(`at ${word} ${String(bound)}`);
+      return isReached ? [] : misfit(`at ${word} ${shown(bound)}`);
     }
     if (op === 'contains' && given === 'a text') return isText && value !== '' ? [] : misfit();
     if (op !== 'contains' && (isEmpty(value) || value === false)) return [];
@@ -73,7 +72,7 @@ function shown(value: unknown): string {
 }
 
 /** What is no text. */
-const gives: Partial<Record<FieldTypeRules<Field>['kind'], string>> = {
+const gives: { [kind: string]: string } = {
   number: 'a number',
   boolean: 'true or false',
   list: 'files',

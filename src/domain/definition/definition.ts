@@ -72,11 +72,10 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
   };
   const secret = delivery.type === 'webhook' ? delivery.secret : undefined;
   const checked = { definition, ...(secret !== undefined && { deliverySecret: secret }) };
-  if (problems.length === 0) return { ok: true, ...checked };
-  const wasFine = definitionProblems(input, { ...options, isInUse: true }).length === 0;
-  if (wasFine && options.current && fingerprint(definition) === fingerprint(options.current)) {
-    return { ok: true, ...checked };
-  }
+  const isCurrent = () => options.current && fingerprint(definition) === fingerprint(options.current);
+  const wasFine =
+    problems.length > 0 && definitionProblems(input, { ...options, isInUse: true }).length === 0;
+  if (problems.length === 0 || (wasFine && isCurrent())) return { ok: true, ...checked };
   return { ok: false, violations: atMost(problems), ...(wasFine && { definition }) };
 }
 

@@ -90,9 +90,9 @@ export type DeliveryInput = z.output<typeof deliverySchema>;
 
 /** The email fields that people see, the one first whose answer is replied to where `replyTo` names none. */
 export function fieldsToReplyTo(fields: readonly Field[]): Field[] {
+  const isSure = ({ required, visibleWhen }: Field) => Number(required && visibleWhen === undefined);
   const seen = fields.filter((field) => field.type === 'email' && isShown(field));
-  const always = seen.filter(({ required, visibleWhen }) => required && visibleWhen === undefined);
-  return [...always, ...seen.filter((field) => !always.includes(field))];
+  return seen.toSorted((left, right) => isSure(right) - isSure(left));
 }
 
 /** What is wrong with a form that nobody activates by email, if its submissions would be emailed to nobody. */

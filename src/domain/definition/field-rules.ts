@@ -10,9 +10,9 @@ import {
 } from '../fields/field.ts';
 import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
-import { acceptProblems } from '../fields/media-types.ts';
 import { isObject } from '../json/json.ts';
 import { startMatching } from '../patterns/pattern.ts';
+import { contradictionsIn } from './contradictions.ts';
 
 /**
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.
@@ -25,35 +25,30 @@ export function fieldProblems(
   path: string,
   { patternFits, isInUse, ...form }: FormFacts & { patternFits: boolean; isInUse?: boolean },
 ): Violation[] {
-  const type = typeOf(input);
-  if (!isObject(input) || type === undefined) return [];
-  const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
+  const read = wellShaped(input);
+  if (read === undefined) return [];
+  const { sent, type, field, foreign, unfit } = read;
   const misplaced = foreign.map((attribute) => misplacedAttribute(pathOf(path, attribute), attribute, type));
-  const { field, unfit } = wellShaped(input, type, foreign);
   if (field === undefined) return misplaced;
   const problems = [
     ...misplaced,
-    ...(fieldRules[type].problems?.(field, input, path) ?? []),
+    ...(fieldRules[type].problems?.(field, sent, path) ?? []),
     ...answererProblems(field, path),
   ];
   if (unfit.size > 0 || !patternFits || problems.length > 0) return problems;
-  const contradictions = [
-    ...(fieldRules[type].contradictions?.(field, path) ?? []),
-    ...(type === 'file' ? acceptProblems(field, path) : []),
-  ];
-  const isRefused = isInUse !== true && contradictions.length > 0;
-  return isRefused ? contradictions : defaultProblems(field, path, form);
+  const contradictions = isInUse === true ? [] : contradictionsIn(field, path);
+  return contradictions.length > 0 ? contradictions : defaultProblems(field, path, form);
 }
 
 /** A field as it was sent, with every default filled in; undefined if what its answers depend on is wrong. */
 export function answeredField(input: unknown, form: FormFacts): Field | undefined {
-  const type = typeOf(input);
-  if (!isObject(input) || type === undefined) return undefined;
-  const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
-  const { field, unfit } = wellShaped(input, type, foreign);
-  const { attributes, problems } = fieldRules[type];
-  if (field === undefined || [...unfit].some((name) => Object.hasOwn(attributes, name))) return undefined;
-  return (problems?.(field, input, '') ?? []).length > 0 ? undefined : normalizeField(field, form);
+  const read = wellShaped(input);
+  if (read?.field === undefined) return undefined;
+  const { attributes, problems } = fieldRules[read.type];
+  if ([...read.unfit].some((name) => Object.hasOwn(attributes, name))) return undefined;
+  return (problems?.(read.field, read.sent, '') ?? []).length > 0
+    ? undefined
+    : normalizeField(read.field, form);
 }
 
 /** Fills in the defaults that depend on the field: its label by the id, its limits by the type. */
@@ -78,8 +73,11 @@ function isForeign(attribute: string, type: FieldType): boolean {
   return Object.hasOwn(typeAttributes, attribute) && !Object.hasOwn(fieldRules[type].attributes, attribute);
 }
 
-/** The field without its unknown, misplaced and misshapen attributes, and the names of these. */
-function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: string[]): WellShaped {
+/** The field without its unknown, misplaced and misshapen attributes, and the names of these; undefined without a type. */
+function wellShaped(input: unknown) {
+  const type = typeOf(input);
+  if (!isObject(input) || type === undefined) return undefined;
+  const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
   // Nobody reads the messages, which look for names that may have been meant.
   const { error } = fieldSchema.safeParse(input, { error: () => '' });
   const unfit = new Set<PropertyKey>(foreign);
@@ -89,7 +87,7 @@ function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: st
   }
   const fit = Object.entries(input).filter(([name]) => !unfit.has(name));
   const { data: field } = fieldSchema.safeParse({ id: 'unnamed', type, ...Object.fromEntries(fit) });
-  return { field, unfit };
+  return { sent: input, type, field, foreign, unfit };
 }
 
 function answererProblems({ type, hidden, answeredBy }: ParsedField, path: string): Violation[] {
@@ -120,5 +118,3 @@ function humanLabel(id: string): string {
     .trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
-
-type WellShaped = { field: ParsedField | undefined; unfit: ReadonlySet<PropertyKey> };

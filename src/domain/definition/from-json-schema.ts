@@ -192,7 +192,7 @@ class QuestionReader extends SchemaReader {
     if (can(true) && required) return { type: 'checkbox' };
     this.refuse(
       path,
-      'Only a boolean that is required and not null can be asked to be true, and none to be false',
+      'A boolean can be asked to be true if it is required and not null, and never to be false',
     );
     return {};
   }

@@ -15,7 +15,7 @@ export function checkQuestions(
   if (!isObject(input)) return checkDefinition(input, { keyless: false, allowPrivateUrls });
   const refused = [...deliveryProblems(input), ...countProblems(input)];
   const checked = checkDefinition(withDefaults(input, retentionDays), { keyless: false, allowPrivateUrls });
-  if (refused.length === 0) return checked;
+  if (checked.ok && refused.length === 0) return checked;
   return { ok: false, violations: [...refused, ...(checked.ok ? [] : checked.violations)] };
 }
 

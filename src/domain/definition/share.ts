@@ -37,38 +37,30 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
 
 /** What the author of a form may expect, and what does not hold. */
 export function warningsOf(definition: FormDefinition): string[] {
-  const { fields, delivery, settings } = definition;
-  const { spam, redirectUrl } = settings;
+  const { fields, delivery } = definition;
+  const { spam, redirectUrl } = definition.settings;
   const [replied, ...others] =
     delivery.type === 'email' && delivery.replyTo === undefined ? fieldsToReplyTo(fields) : [];
-  return [
-    ...fields.flatMap(({ options, rows }, index) => [
-      ...sameLabels(options, `fields.${index}.options`),
-      ...sameLabels(rows, `fields.${index}.rows`),
-    ]),
+  const warnings = [
+    ...fields.flatMap(({ id, options, rows }) =>
+      [options, rows].some(readTheSame) ? `“${id}” has choices that read the same.` : [],
+    ),
     ...(hasPublicPage(definition) ? lackingFromLink(fields, {}) : []).map(
       ({ id }) =>
         `The link of the page needs ?${id}=…: the hidden field “${id}” is required and has no default.`,
     ),
-    ...(spam.minSeconds === undefined ? [] : [MIN_SECONDS]),
-    ...(redirectUrl === undefined ? [] : [REDIRECT_URL]),
-    ...(others.length === 0
-      ? []
-      : [
-          `The form asks for several email addresses, and replies go to “${replied?.id}”: name another field in delivery.replyTo.`,
-        ]),
+    others.length > 0 &&
+      `The form asks for several email addresses, and replies go to “${replied?.id}”: name another field in delivery.replyTo.`,
+    spam.minSeconds !== undefined &&
+      'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.',
+    redirectUrl !== undefined &&
+      'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.',
   ];
+  return warnings.filter((warning) => warning !== false);
 }
 
-const MIN_SECONDS =
-  'spam.minSeconds is measured on the form’s own page and its script embed.js only: posts of your own HTML are not timed.';
-const REDIRECT_URL =
-  'redirectUrl is followed by the form’s own page only: your own HTML names the next page in “_next”.';
-
-function sameLabels(choices: Field['options'] = [], path: string): string[] {
-  const labels = choices.map(({ label }) => label.trim());
-  const shared = new Set(labels.filter((label, index) => labels.indexOf(label) < index));
-  return [...shared].map((label) => `${path}: several read “${label}”, which people can’t tell apart.`);
+function readTheSame(choices: Field['options'] = []): boolean {
+  return new Set(choices.map(({ label }) => label.trim())).size < choices.length;
 }
 
 /** The address of a form's own page; undefined if it has none. */

@@ -1,6 +1,7 @@
 /** What browsers are told to fill into a text field, by its id: the word of HTML's `autocomplete`. */
 export function autofillOf(fieldId: string): string | undefined {
-  return words.get(fieldId.toLowerCase().replace(/[_-]/g, ''));
+  const id = fieldId.toLowerCase().replace(/[_-]/g, '');
+  return Object.entries(ids).find(([, named]) => named.split(' ').includes(id))?.[0];
 }
 
 /** Whether a text field asks for the name of a person, by its id. */
@@ -19,7 +20,3 @@ const ids = {
   'address-level2': 'city',
   'country-name': 'country',
 };
-
-const words = new Map(
-  Object.entries(ids).flatMap(([word, named]) => named.split(' ').map((id) => [id, word] as const)),
-);

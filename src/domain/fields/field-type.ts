@@ -14,8 +14,6 @@ export type FieldTypeRules<Attributes> = {
   defaults?: (field: Attributes, form: FormFacts) => Partial<Attributes>;
   /** What is wrong between the attributes of a field, which each have the right shape; `sent` is the whole input. */
   problems?: (field: Attributes, sent: Readonly<Record<string, unknown>>, path: string) => Violation[];
-  /** What of the attributes of a field, which are right by themselves, no answer fulfils together. */
-  contradictions?: (field: Attributes, path: string) => Violation[];
   /** Prepares the check of a field's answers. It is never given an empty one. */
   check: (field: Attributes) => AnswerCheck;
   /** What an answer is in the message that is generated of a form; absent if there is none. */

@@ -1,6 +1,6 @@
 import database from 'mime-db/db.json' with { type: 'json' };
 import { custom, type Violation } from '../errors/violations.ts';
-import recognized from './media-types.json' with { type: 'json' };
+import known from './media-types.json' with { type: 'json' };
 
 // What checks answers runs in browsers too, which need not have all this: no type of field imports it.
 
@@ -31,13 +31,13 @@ function fitsFile(entry: string, contentType: string, filename: string): boolean
   const name = filename.toLowerCase();
   if (wanted === '*/*' || wanted === contentType || (wanted.startsWith('.') && name.endsWith(wanted)))
     return true;
-  // A container of sound alone was one of a film before it was looked into.
-  const types = [contentType, contentType.replace(/^audio\/(?=(?:webm|mp4)$)/, 'video/')];
-  if (wanted.endsWith('/*')) return types.some((type) => type.startsWith(wanted.slice(0, -1)));
   const ending = name.slice(name.lastIndexOf('.') + 1);
   const isText = contentType === 'application/json' || contentType.startsWith('text/');
   const alike = isText ? textTypes.filter((type) => endingsOf(type).includes(ending)) : [];
-  const endings = [...types, ...alike].filter((type) => !anything.includes(type)).flatMap(endingsOf);
+  // A container of sound alone was one of a film before it was looked into.
+  const types = [contentType, contentType.replace(/^audio\/(?=(?:webm|mp4)$)/, 'video/'), ...alike];
+  if (wanted.endsWith('/*')) return types.some((type) => type.startsWith(wanted.slice(0, -1)));
+  const endings = types.filter((type) => !anything.includes(type)).flatMap(endingsOf);
   return !anything.includes(wanted) && endingsOf(wanted).some((each) => endings.includes(each));
 }
 
@@ -51,14 +51,20 @@ function acceptFault(entry: string): string | undefined {
   const { extensions } = mediaTypes[wanted] ?? {};
   const alike = extensions === undefined ? textEndings.union(recognizedEndings) : recognizedEndings;
   if (endingsOf(wanted).some((ending) => alike.has(ending))) return undefined;
-  const instead = extensions === undefined ? '' : `; ".${extensions[0]}" takes them by name`;
   const names = known.slice(0, MAX_NAMED).join(', ');
-  return `No file is found to be ${wanted}${instead}. Known are: ${names || `none of ${group}*`}`;
+  return `No file is found to be ${wanted}. Known are: ${names || `none of ${group}*`}`;
 }
 
 /** The name that forms ask for of a type that has several. */
 export function commonName(type: string): string {
-  return commonNames.get(type) ?? type;
+  return commonNames[type] ?? type;
+}
+
+/** The registered types of files, by their endings: `.csv` is `text/csv`. */
+export function typesWithEndings(endings: string): Record<string, string> {
+  const registered = Object.entries(mediaTypes).filter(([, { source }]) => source === 'iana');
+  const typeOf = (wanted: string) => registered.find(([, { extensions }]) => extensions?.includes(wanted));
+  return Object.fromEntries(endings.split(' ').map((ending) => [`.${ending}`, typeOf(ending)?.[0] ?? '']));
 }
 
 /** Types that mime-db has no ending for are commonly called by it: `image/jpg`, `application/x-zip`. */
@@ -68,6 +74,8 @@ function endingsOf(type: string): readonly string[] {
 }
 
 const mediaTypes: Readonly<Record<string, MediaType>> = database;
+const { recognized } = known;
+const commonNames: Readonly<Record<string, string>> = known.commonNames;
 
 /** As many types as fit into an error. */
 const MAX_NAMED = 40;
@@ -75,18 +83,6 @@ const MAX_NAMED = 40;
 /** What is named so when nothing better is known. */
 const NO_TYPE = 'application/octet-stream';
 const anything = ['text/plain', NO_TYPE];
-
-const commonNames = new Map([
-  ['image/apng', 'image/png'],
-  ['image/pjpeg', 'image/jpeg'],
-  ['audio/x-m4a', 'audio/mp4'],
-  ['audio/vnd.wave', 'audio/wav'],
-  ['video/x-m4v', 'video/mp4'],
-  ['video/vnd.avi', 'video/x-msvideo'],
-  ['application/x-gzip', 'application/gzip'],
-  ['application/x-rar-compressed', 'application/vnd.rar'],
-  ['application/x-cfb', 'application/x-ole-storage'],
-]);
 
 const recognizedEndings = new Set(recognized.flatMap(endingsOf));
 const textTypes = Object.entries(mediaTypes).flatMap(([type, { compressible, extensions = [] }]) => {

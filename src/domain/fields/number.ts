@@ -20,11 +20,7 @@ export const boundAttributes = {
 
 export const numberAttributes = {
   ...boundAttributes,
-  step: z
-    .number()
-    .positive()
-    .exactOptional()
-    .describe('number: the answer is a multiple of it, counted from 0.'),
+  step: z.number().positive().exactOptional().describe('number: the answer is a multiple of it.'),
 };
 
 /** A finite number between `min` and `max`, a multiple of `step`. */
@@ -32,14 +28,6 @@ export const number: FieldTypeRules<NumberField> = {
   attributes: numberAttributes,
   problems: (field, _sent, path) =>
     boundProblems(field, path, refuseBound, (left, right) => Number(left) - Number(right)),
-  contradictions: ({ min, max, step }, path) => {
-    const [least, most] = [Number(min ?? Number.NaN), Number(max ?? Number.NaN)];
-    if (isInexact(least) && isInexact(most) && least * most > 0)
-      return [custom(`${path}.max`, inexactMessage)];
-    if (step === undefined || !(Math.ceil(least / step) > Math.floor(most / step))) return [];
-    if (isMultiple(least, step) || isMultiple(most, step)) return [];
-    return [custom(`${path}.step`, `No multiple of ${step} is between ${least} and ${most}`)];
-  },
   check: checkNumber,
   answerType: (field) => (isInt32(field) ? 'int32' : 'double'),
   jsonSchema: ({ min, max, step }) => ({

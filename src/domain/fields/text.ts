@@ -34,7 +34,7 @@ export const SAYS_SOMETHING =
   '[^\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8]';
 
 /** Room for 20 digits and their separators, and for an extension. */
-const MAX_PHONE_LENGTH = 55;
+export const MAX_PHONE_LENGTH = 55;
 
 export const textAttributes = {
   minLength: z.int().min(0).max(MAX_LENGTH).exactOptional().describe('Text: the fewest characters.'),
@@ -64,7 +64,6 @@ export const text: FieldTypeRules<TextField> = {
   attributes: textAttributes,
   defaults: ({ maxLength = DEFAULT_MAX_LENGTH }) => ({ maxLength }),
   problems: lengthProblems,
-  contradictions: lengthsFrom(1),
   check: checkText,
   answerType: () => 'string',
   jsonSchema: (field, needed) => textSchema(field, needed, needed ? [SAYS_SOMETHING] : []),
@@ -83,7 +82,6 @@ export const textarea: FieldTypeRules<TextField> = { ...text, control: 'textarea
 /** Text that is one plain email address. */
 export const email: FieldTypeRules<TextField> = {
   ...text,
-  contradictions: lengthsFrom('a@b.cd'.length, MAX_ADDRESS_LENGTH),
   check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an email address'),
   jsonSchema: (field, needed) => ({
     ...textSchema(field, needed, [emailPattern, localPartPattern], MAX_ADDRESS_LENGTH),
@@ -100,7 +98,6 @@ export const email: FieldTypeRules<TextField> = {
 /** Text that is an absolute http or https URL. */
 export const url: FieldTypeRules<TextField> = {
   ...text,
-  contradictions: lengthsFrom('http://a'.length),
   check: (field) =>
     andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
   jsonSchema: (field, needed) => textSchema(field, needed, [urlPattern]),
@@ -116,7 +113,6 @@ export const url: FieldTypeRules<TextField> = {
 /** Text that can be dialled: 3 to 20 digits, in the groups that people write, and an extension. */
 export const phone: FieldTypeRules<TextField> = {
   ...text,
-  contradictions: lengthsFrom('911'.length, MAX_PHONE_LENGTH),
   check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
   jsonSchema: (field, needed) => textSchema(field, needed, [phonePattern], MAX_PHONE_LENGTH),
   fold: foldPhone,
@@ -149,21 +145,6 @@ function lengthProblems(
 ): Violation[] {
   if (minLength === undefined || maxLength === undefined || minLength <= maxLength) return [];
   return [custom(`${path}.maxLength`, 'maxLength must not be below minLength')];
-}
-
-/** Refuses lengths that no text of a type has, whose own are between these two. */
-function lengthsFrom(shortest: number, longest = Number.POSITIVE_INFINITY) {
-  return ({ minLength, maxLength, pattern }: TextField, path: string): Violation[] => {
-    const least = Math.max(minLength ?? 0, shortest);
-    const matched = pattern === undefined ? longest : readPattern(pattern).longest;
-    const most = Math.min(maxLength ?? DEFAULT_MAX_LENGTH, longest, matched);
-    if (least <= most) return [];
-    const [named = 'pattern'] = Object.keys({
-      ...(minLength && { minLength }),
-      ...(maxLength && { maxLength }),
-    });
-    return [custom(`${path}.${named}`, `No answer has at least ${least} and at most ${characters(most)}`)];
-  };
 }
 
 /** What is wrong with a text that may have so many characters, and that nothing else is asked of. */

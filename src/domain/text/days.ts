@@ -1,4 +1,4 @@
-import { DAY_MS } from '../limits/limits.ts';
+import { TZDate, tzOffset } from '@date-fns/tz';
 
 /** Gives the day of the calendar, `YYYY-MM-DD`, that an instant is on in a time zone; throws for a zone of no such name. */
 export function daysIn(timeZone: string): (instant: number) => string {
@@ -9,11 +9,7 @@ export function daysIn(timeZone: string): (instant: number) => string {
 
 /** Whether there is a time zone of this name. */
 export function isTimeZone(name: string): boolean {
-  try {
-    return daysIn(name) !== undefined;
-  } catch {
-    return false;
-  }
+  return !Number.isNaN(tzOffset(name, new Date(0)));
 }
 
 /**
@@ -21,15 +17,7 @@ export function isTimeZone(name: string): boolean {
  * it that the clocks show.
  */
 export function boundsOfDay(day: string, timeZone: string): [start: number, end: number] {
-  const dayOf = daysIn(timeZone);
-  const firstOf = (isReached: (other: string) => boolean) => {
-    let [before, first] = [Date.parse(day) - DAY_MS, Date.parse(day) + 2 * DAY_MS];
-    while (first - before > 1) {
-      const middle = Math.floor((before + first) / 2);
-      if (isReached(dayOf(middle))) first = middle;
-      else before = middle;
-    }
-    return first;
-  };
-  return [firstOf((other) => other >= day), firstOf((other) => other > day)];
+  const [year = 0, month = 0, date = 0] = day.split('-').map(Number);
+  const startOf = (each: number) => new TZDate(year, month - 1, each, timeZone).getTime();
+  return [startOf(date), startOf(date + 1)];
 }

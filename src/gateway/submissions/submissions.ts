@@ -46,7 +46,6 @@ export const submission = shape(SubmissionSchema, 'Submission', {
     .array(z.string())
     .exactOptional()
     .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
-  language: z.string().exactOptional().describe('In which a translated form was filled in: a BCP 47 tag.'),
   respondent: {
     ...respondent,
     schema: respondent.schema

@@ -126,31 +126,6 @@ export function followConditions(root: Element): void {
     const id = field.getAttribute('data-field') ?? '';
     if (visible) answers[id] = typed(field.getAttribute('data-kind') ?? '', id, inputsIn(field, id));
   }
-  followSteps(root, answers);
-}
-
-/** Says which step this is of how many, and what its button does, where answers open further steps. */
-function followSteps(root: Element, answers: Record<string, unknown>): void {
-  const rules = root.querySelector('form[data-steps]')?.getAttribute('data-steps');
-  const [said, bar] = [root.querySelector<HTMLElement>('#step'), root.querySelector('progress')];
-  if (rules === undefined || rules === null || said === null || bar === null) return;
-  const counted: Record<string, unknown> = {};
-  const pages = new Set<number>();
-  for (const { id, page, when } of JSON.parse(rules)) {
-    if (when !== undefined && !evaluate(when, counted)) continue;
-    pages.add(page);
-    if (Object.hasOwn(answers, id)) counted[id] = answers[id];
-  }
-  const here = Number(root.querySelector<HTMLInputElement>('input[name=_page]')?.value);
-  const number = [...pages].filter((page) => page <= here).length;
-  const words = said.dataset.step ?? '';
-  const text = words.replace('{step}', String(number)).replace('{steps}', String(pages.size));
-  if (said.textContent !== '') document.title = document.title.replace(said.textContent, text);
-  said.textContent = text;
-  Object.assign(bar, { max: pages.size, value: number });
-  bar.closest('.progress')?.toggleAttribute('hidden', pages.size < 2);
-  for (const goal of root.querySelectorAll<HTMLElement>('[data-goal]'))
-    goal.hidden = (goal.dataset.goal === 'submit') !== (number === pages.size);
 }
 
 /** The ids of the fields of this step that can be seen. */

@@ -73,8 +73,7 @@ export function problemOf(
   const own = fieldWords[field.type];
   if (path.endsWith(OF_A_FILE)) {
     const { tooLarge, refused } = fileProblems(field, language);
-    const said = code === 'too_small' ? words.fileUnusable : code === 'too_big' ? tooLarge : refused;
-    return { text: fill(said, { file: received ?? words.uploadedFile }) };
+    return { text: fill(code === 'too_big' ? tooLarge : refused, { file: received ?? words.uploadedFile }) };
   }
   const part = path.split('.')[2] ?? '';
   if (field.allowOther === true && part === OTHER) return { text: words.needOther, part };

@@ -189,7 +189,6 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
     respondent,
-    language: language ?? null,
     // Spam never uses up a mailbox.
     respondentKey:
       form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam

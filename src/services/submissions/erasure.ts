@@ -88,7 +88,7 @@ export function erasureProblems(value: string): Violation[] {
 export async function eraseByValue(
   { database, now, schedule, onErased, record }: ErasureOptions,
   { projectId, value, formId, place: begin, includeMentions }: Erasure,
-): Promise<ErasedSlice> {
+) {
   const wanted = value.trim();
   const address = asciiAddress(wanted);
   const sought = soughtValue(wanted);
@@ -97,7 +97,7 @@ export async function eraseByValue(
   const counts = { submissions: 0, sessions: 0, events: 0 };
   const slice = createSlices(database, MOST_ROWS);
   let searched = 0;
-  const mentions: ErasedSlice['mentions'] = { count: 0, first: [] };
+  const mentions: { count: number; first: Mention[] } = { count: 0, first: [] };
 
   const step = async (tx: Transaction, limit: number, { phase, ...at }: ErasurePlace): Promise<Erased> => {
     const look = { ...at, value: sought, limit };
@@ -188,20 +188,9 @@ const MOST_MENTIONS = 100;
 export type ErasurePlace = { formId: string; phase: (typeof phases)[number]; after: string };
 
 /** `formId` is empty for all forms; without a place it begins. */
-type Erasure = {
+type Erasure = Pick<EraseSubmissionsRequest, 'value' | 'formId' | 'includeMentions'> & {
   projectId: string;
-  value: string;
-  formId: string;
   place: ErasurePlace | undefined;
-  includeMentions: boolean;
-};
-
-type ErasedSlice = {
-  submissions: number;
-  sessions: number;
-  searched: number;
-  mentions: { count: number; first: Mention[] };
-  next: ErasurePlace | undefined;
 };
 
 export type ErasureOptions = Pick<ServiceContext, 'database' | 'now'> & {

@@ -15,12 +15,7 @@ import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import {
-  type AskedField,
-  type AskedFields,
-  findVersion,
-  listAskedFields,
-} from '../../store/forms/versions.ts';
+import { type Asked, type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -66,7 +61,7 @@ export async function* exportForm(
 async function formatterOf(
   context: ServiceContext,
   { formId, format, people }: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { people?: CsvForPeople },
-  asked: AskedFields,
+  asked: Asked,
   { requestHeader }: HandlerContext,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat(asked);
@@ -103,7 +98,7 @@ const PAGE_BYTES = 128 * 1024;
  * An export as one JSON object a line, in the shape of the REST submission as it is read alone, but for its context, and
  * with the number of its version.
  */
-export function ndjsonFormat({ fields, numbers }: AskedFields): ExportFormatter {
+export function ndjsonFormat({ fields, numbers }: Asked): ExportFormatter {
   const line = (row: ShownSubmission) => {
     const personal = personalIn(row.answers, fields);
     const version = numbers.get(row.versionId);
@@ -120,11 +115,10 @@ export function ndjsonFormat({ fields, numbers }: AskedFields): ExportFormatter 
  * An export as CSV: byte order mark, CRLF, one column for each field between those of the service. `linkOf` gives the
  * address by which a file can be read.
  */
-export function csvFormat({ fields, numbers }: AskedFields, linkOf: LinkOf): ExportFormatter {
+export function csvFormat({ fields, numbers }: Asked, linkOf: LinkOf): ExportFormatter {
   const ids = fields.map((each) => headOf(each.id, each, ownColumns) + (each.personal ? ' (personal)' : ''));
-  const addedTo = ({ versionId, language, metadata }: ShownSubmission) => [
+  const addedTo = ({ versionId, metadata }: ShownSubmission) => [
     String(numbers.get(versionId) ?? ''),
-    language ?? '',
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
   ];
   return {
@@ -239,7 +233,7 @@ const formula = new RegExp(String.raw`^${skipped}${sign}|^ *[\t\r]`, 'u');
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
 
 /** They came later and stand at the end, by names that no field can have. */
-const addedColumns = ['_version', '_language', '_metadata'];
+const addedColumns = ['_version', '_metadata'];
 
 type LinkOf = (uploadId: string) => string;
 

@@ -134,7 +134,6 @@ export function submissionToJson(row: ShownSubmission): JsonObject {
     status: row.status,
     created_at: row.createdAt.toISOString(),
     metadata: row.metadata,
-    ...(row.language !== null && { language: row.language }),
     ...(row.provenance !== null && { provenance: provenanceToJson(row) }),
     respondent: row.respondent && {
       method: row.respondent.method,

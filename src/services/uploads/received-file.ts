@@ -1,4 +1,4 @@
-import { commonName, textEndings } from '../../domain/fields/media-types.ts';
+import { commonName, textEndings, typesWithEndings } from '../../domain/fields/media-types.ts';
 
 /**
  * The media type of a file, judged by its bytes; what its sender says is not asked. `application/octet-stream`
@@ -10,7 +10,8 @@ import { commonName, textEndings } from '../../domain/fields/media-types.ts';
  */
 export async function mediaTypeOf(bytes: Uint8Array, filename: string): Promise<string> {
   const ending = endingOf(filename);
-  if (isText(bytes, ending)) return textSignatureOf(bytes) ?? textTypes.get(ending) ?? 'text/plain';
+  if (isText(bytes, ending))
+    return textSignatureOf(bytes) ?? byEnding.get('text/plain')?.[ending] ?? 'text/plain';
   // Loaded with the first file: it takes some 45 ms, by which the service would start later.
   const { fileTypeFromBuffer } = await import('file-type');
   const found = await fileTypeFromBuffer(bytes.subarray(0, SAMPLE));
@@ -108,37 +109,9 @@ const unsafe = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\uFFFD<>:"|?*]/gu;
 
 const windowsDevice = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
-const textTypes = new Map([
-  ['.csv', 'text/csv'],
-  ['.json', 'application/json'],
-  ['.md', 'text/markdown'],
-  ['.ics', 'text/calendar'],
-  ['.vcf', 'text/vcard'],
-]);
-
-const openXml = 'application/vnd.openxmlformats-officedocument';
-const openDocument = 'application/vnd.oasis.opendocument';
-
-/** What a container may hold that does not name it in its first entries. */
-const byEnding = new Map<string, { [ending: string]: string }>([
-  [
-    'application/zip',
-    {
-      '.docx': `${openXml}.wordprocessingml.document`,
-      '.xlsx': `${openXml}.spreadsheetml.sheet`,
-      '.pptx': `${openXml}.presentationml.presentation`,
-      '.odt': `${openDocument}.text`,
-      '.ods': `${openDocument}.spreadsheet`,
-      '.odp': `${openDocument}.presentation`,
-      '.epub': 'application/epub+zip',
-    },
-  ],
-  [
-    'application/x-ole-storage',
-    {
-      '.doc': 'application/msword',
-      '.xls': 'application/vnd.ms-excel',
-      '.ppt': 'application/vnd.ms-powerpoint',
-    },
-  ],
+/** What a text or a container may hold that its first bytes do not name, by the endings of files. */
+const byEnding = new Map([
+  ['text/plain', typesWithEndings('csv json md ics vcf')],
+  ['application/zip', typesWithEndings('docx xlsx pptx odt ods odp epub')],
+  ['application/x-ole-storage', typesWithEndings('doc xls ppt')],
 ]);

@@ -39,7 +39,6 @@ import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts'
 import { requireFound } from '../request-values.ts';
 import { rowToMessage } from '../row-proto.ts';
 import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
-import { explainTo } from '../submissions/accept-answers.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
@@ -93,17 +92,6 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   let target: OpenTarget | undefined;
   let field: FileField | undefined;
   const sent = create(UploadFileRequestSchema);
-  const refuseTooLarge = (size: number) => {
-    if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
-    const maxBytes = field?.limits.maxBytes ?? MAX_FILE_BYTES;
-    if (target === undefined || field === undefined || size <= maxBytes) return;
-    const violation = {
-      path: 'content',
-      code: 'too_big',
-      message: `Must be at most ${maxBytes} bytes`,
-    } as const;
-    throw invalid(explained(context, call, { target, field, filename: sent.filename }, [violation]));
-  };
   for await (const part of parts) {
     if (target === undefined) {
       target = await openTarget(context, part, call, opened);
@@ -115,19 +103,19 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
       throw invalid([{ path: 'filename', code: 'too_big', message: LONG_NAME }]);
     if (part.filename !== '') sent.filename = part.filename;
     if (part.idempotencyKey !== '') sent.idempotencyKey = part.idempotencyKey;
-    refuseTooLarge(file.size + part.content.length);
+    refuseTooLarge(file.size + part.content.length, field);
     await target.room?.add(part.content.length);
     await file.write(part.content);
   }
   if (target === undefined) throw invalid([custom('', 'Expected a form or a session')]);
   field ??= fileField(target, '');
-  refuseTooLarge(file.size);
+  refuseTooLarge(file.size, field);
 
   const { id, path, size } = file;
   const filename = safeFilename(sent.filename);
   const contentType = await mediaTypeOf(file.start, filename);
   const violations = fileProblems(field.limits, { filename, contentType, size });
-  if (violations.length > 0) throw invalid(explained(context, call, { target, field, filename }, violations));
+  if (violations.length > 0) throw invalid(violations);
 
   const sha256 = file.finish();
   sent.fieldId = field.id;
@@ -222,18 +210,12 @@ function fileField({ version, byHuman }: Target, fieldId: string): FileField {
   throw invalid([custom('field_id', 'There is no such file field')]);
 }
 
-/** What is wrong with a file, in the words of the form's page for a caller who prefers a language that has some. */
-function explained(
-  context: ServiceContext,
-  call: HandlerContext,
-  { target, field, filename }: { target: Target; field: FileField; filename: string },
-  violations: readonly Violation[],
-): Violation[] {
-  const explain = explainTo(context, call, target.version, {});
-  const path = `answers.${field.id}.file`;
-  return violations.flatMap((violation) =>
-    explain([{ ...violation, path, received: filename }]).map(({ message }) => ({ ...violation, message })),
-  );
+/** Ends a file that is too large before the rest of it has come. */
+function refuseTooLarge(size: number, field: FileField | undefined): void {
+  if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
+  const maxBytes = field?.limits.maxBytes ?? MAX_FILE_BYTES;
+  if (size <= maxBytes) return;
+  throw invalid([{ path: 'content', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
 }
 
 /** Sessions are filled on the hosted page, by anyone who knows their id; forms from pages that may post to them. */

@@ -81,7 +81,7 @@ export async function listVersions(
  * those of the newest version in its order, then those that only older ones have. Definitions are read a few at a time:
  * a form can have any number. `numbers` are those of the versions, by id.
  */
-export async function listAskedFields(db: Queries, formId: string): Promise<AskedFields> {
+export async function listAskedFields(db: Queries, formId: string): Promise<Asked> {
   const numbers = new Map<string, number>();
   const fieldsById = new Map<string, AskedField>();
   for (let before: unknown = null; ; ) {
@@ -227,7 +227,7 @@ async function insertNextVersion(
 /** A field that a form asks or asked. */
 export type AskedField = { id: string; type: string; label: string; personal?: boolean };
 
-export type AskedFields = { fields: AskedField[]; numbers: ReadonlyMap<string, number> };
+export type Asked = { fields: AskedField[]; numbers: ReadonlyMap<string, number> };
 
 /** What makes a draft a published form. */
 export type Activation = Omit<FirstPublication, 'key'> & {

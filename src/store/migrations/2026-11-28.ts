@@ -15,9 +15,4 @@ export const november28: TableChange[] = [
     name: '2026-11-28-ignored-names',
     sql: [`alter table "forms" add column "ignored_names" json null`],
   },
-  /** Keeps in which language a translated form was filled in. */
-  {
-    name: '2026-11-28-submission-language',
-    sql: [`alter table "submissions" add column "language" text null`],
-  },
 ];

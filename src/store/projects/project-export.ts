@@ -120,7 +120,7 @@ export const exportTables = {
   submissions: {
     table: 'submissions',
     columns:
-      'id form_id version_id session_id source status answers metadata provenance respondent language created_at',
+      'id form_id version_id session_id source status answers metadata provenance respondent created_at',
     rows: 'submissions',
     keys: ['status', 'id'],
   },

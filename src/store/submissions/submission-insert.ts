@@ -75,7 +75,6 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     keylessBytes: row.keylessBytes,
     respondent: row.respondent ?? undefined,
     respondentKey: row.respondentKey ?? undefined,
-    language: row.language ?? undefined,
     traceparent,
   };
   return { row, traceparent, json: JSON.stringify(input) };
@@ -103,7 +102,7 @@ with input as materialized (
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text, "language" text${only(', "callbackEventId" text, "callbackStart" text')}${known(', "respondent" json, "respondentKey" text')}
+    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "callbackEventId" text, "callbackStart" text')}${known(', "respondent" json, "respondentKey" text')}
   )
 ),${limited(`
 locked as materialized (
@@ -131,9 +130,9 @@ open_sessions as materialized (
   order by id for update
 ),`)} stored as (
   insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
-    idempotency_key, request_fingerprint, created_at, provenance, language${known(', respondent, respondent_key')})
+    idempotency_key, request_fingerprint, created_at, provenance${known(', respondent, respondent_key')})
   select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."metadata",
-    i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt", i."provenance", i."language"${known(', i."respondent", i."respondentKey"')}
+    i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt", i."provenance"${known(', i."respondent", i."respondentKey"')}
   from input i${only(` left join open_sessions s on s.id = i."sessionId"`)}
   where true${only(` and (i."sessionId" is null or s.id is not null)
     and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}${limited(`

@@ -30,8 +30,6 @@ export const SubmissionEntity = defineEntity({
     respondent: json<VerifiedRespondent>().strictNullable(),
     /** Their mailbox as `mailboxOf` gives it, where the form takes one submission of each. */
     respondentKey: text().strictNullable(),
-    /** Of a translated form, in which it was filled in, as a BCP 47 tag. */
-    language: text().strictNullable(),
   },
   indexes: [
     { name: 'submissions_by_form', properties: ['formId', 'status', 'id'] },

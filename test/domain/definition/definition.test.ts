@@ -163,11 +163,6 @@ describe('checkDefinition', () => {
       'fields.0.step custom',
     ],
     [
-      'bounds between which no number is exact',
-      field({ type: 'number', min: 2 ** 60, max: 2 ** 61 }),
-      'fields.0.max custom',
-    ],
-    [
       'more characters than a text has without maxLength',
       field({ minLength: 10_001 }),
       'fields.0.minLength custom',

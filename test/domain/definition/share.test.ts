@@ -114,8 +114,8 @@ describe('what a form is shared by', () => {
     const warningsOf = (settings: object) => shareOf('form_1', formOf(fields, settings), addresses).warnings;
 
     expect(warningsOf({})).toEqual([
-      'fields.0.options: several read “A”, which people can’t tell apart.',
-      'fields.1.rows: several read “A”, which people can’t tell apart.',
+      '“plan” has choices that read the same.',
+      '“fit” has choices that read the same.',
       'The link of the page needs ?token=…: the hidden field “token” is required and has no default.',
     ]);
     expect(warningsOf({ publicPage: false })).toHaveLength(2);

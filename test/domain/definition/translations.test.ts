@@ -178,7 +178,7 @@ describe('the translations of a form', () => {
     ['a title that the step does not have', { pages: [{ title: 'x' }] }, 'pages.0.title custom'],
     ['a setting that is no text', { settings: { locale: 'x' } }, 'settings.locale unrecognized_keys'],
     ['an empty text', { name: '' }, 'name too_small'],
-    ['a long label', { fields: { size: { label: 'x'.repeat(201) } } }, 'fields.size.label too_big'],
+    ['a long label', { fields: { size: { label: 'x'.repeat(1001) } } }, 'fields.size.label too_big'],
     ['no object', 'Umfrage', ' invalid_type'],
   ])('are refused at the place of %s', (_name, translation, problem) => {
     const path = `translations.de.${problem}`.replace('. ', ' ');

@@ -1,7 +1,7 @@
 import database from 'mime-db/db.json' with { type: 'json' };
 import { describe, expect, it } from 'vitest';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
-import recognized from '../../../src/domain/fields/media-types.json' with { type: 'json' };
+import known from '../../../src/domain/fields/media-types.json' with { type: 'json' };
 import { acceptsFile } from '../../../src/domain/fields/media-types.ts';
 
 describe('acceptsFile', () => {
@@ -29,6 +29,10 @@ describe('acceptsFile', () => {
     [['image/svg+xml'], 'text/plain', 'a.svg', true],
     [['image/svg+xml'], 'text/plain', 'a.txt', false],
     [['image/svg+xml'], 'image/png', 'a.svg', false],
+    [['image/*'], 'text/plain', 'a.svg', true],
+    [['model/*'], 'text/plain', 'a.x3d', true],
+    [['model/*'], 'text/plain', 'a.txt', false],
+    [['message/*'], 'text/plain', 'a.eml', true],
     [['application/x-zip-compressed'], 'application/zip', 'a.zip', true],
     [['application/x-zip'], 'application/zip', 'a', true],
     [['application/zip'], 'application/vnd.oasis.opendocument.text', 'a.odt', false],
@@ -47,10 +51,7 @@ describe('acceptsFile', () => {
   });
 
   it('takes a file by every name and ending that its type has, and by none of another', () => {
-    const types = Object.entries<{ source?: string; compressible?: boolean; extensions?: readonly string[] }>(
-      database,
-    );
-    const wrong = recognized.flatMap((type) => {
+    const wrong = known.recognized.flatMap((type) => {
       const own = new Set(types.find(([name]) => name === type)?.[1].extensions ?? []);
       const byName = types.filter(([name, { extensions = [] }]) => {
         if (name === 'application/octet-stream') return false;
@@ -96,12 +97,24 @@ describe('accept of a field', () => {
   });
 
   it('may be every type that the service recognizes', () => {
-    expect(recognized.filter((type) => problemsOf(type).length > 0)).toEqual([]);
+    expect(known.recognized.filter((type) => problemsOf(type).length > 0)).toEqual([]);
+  });
+
+  it('is refused for a group of types exactly where no file fits', () => {
+    const groups = new Set(types.map(([name]) => name.replace(/\/.*/, '/*')));
+    const files = [
+      ...known.recognized.map((type) => [type, 'file'] as const),
+      ...types
+        .flatMap(([name, { extensions = [name.replace(/^.*\/(?:x-)?/, '')] }]) => extensions)
+        .map((each) => ['text/plain', `a.${each}`] as const),
+    ];
+    const fits = (entry: string) => files.some(([type, name]) => acceptsFile([entry], type, name));
+
+    expect([...groups].filter((entry) => fits(entry) !== (problemsOf(entry).length === 0))).toEqual([]);
   });
 
   it.each([
-    ['application/vnd.ms-project', '".mpp" takes them by name'],
-    ['application/x-subrip', '".srt" takes them by name'],
+    ['application/vnd.ms-project', 'No file is found to be application/vnd.ms-project'],
     ['chemical/*', 'Known are: none of chemical/*'],
     ['image/nothing', 'Known are: image/avif, '],
   ])('may not be %s, which no file is found to be, and says which are', (entry, told) => {
@@ -111,6 +124,9 @@ describe('accept of a field', () => {
     expect(problems[0]?.message).toContain(told);
   });
 });
+
+type MediaType = { source?: string; compressible?: boolean; extensions?: readonly string[] };
+const types = Object.entries<MediaType>(database);
 
 const otherNames = {
   'application/x-gzip': 'gz',

@@ -280,9 +280,9 @@ describe.each(oneEngine('pglite'))('the routes beside the interface on %s', (eng
 
     const [head, ...rows] = csv.text.split('\r\n');
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
-    expect(head).toBe('id,created_at,status,source,session_id,email,message,_version,_language,_metadata');
+    expect(head).toBe('id,created_at,status,source,session_id,email,message,_version,_metadata');
     expect(rows[0]).toMatch(
-      /^sub_\w+,[\dT:.Z-]+,accepted,api,,ann@example\.com,"' =1\+1, ""two""\nlines",1,,$/,
+      /^sub_\w+,[\dT:.Z-]+,accepted,api,,ann@example\.com,"' =1\+1, ""two""\nlines",1,$/,
     );
     expect(JSON.parse(ndjson.text).answers).toEqual({
       email: 'ann@example.com',
@@ -296,24 +296,20 @@ describe.each(oneEngine('pglite'))('the routes beside the interface on %s', (eng
         { id: 'status', type: 'text', label: 'Status, of the order' },
         { id: 'created_at', type: 'text', personal: true },
       ],
-      settings: { locale: 'en' },
-      translations: { de: { name: 'Kontakt' } },
     });
     const { session } = (await service.post(`/v1/forms/${form.id}/sessions`, { metadata: { order: 5 } }))
       .json;
-    const german = { headers: { 'accept-language': 'de' } };
-    await service.post(`/v1/sessions/${session.id}/submit`, { answers: { status: 'See you ;-)' } }, german);
+    await service.post(`/v1/sessions/${session.id}/submit`, { answers: { status: 'See you ;-)' } });
     const path = `/v1/forms/${form.id}/submissions/export`;
 
     const [head, row] = (await service.get(path)).text.split('\r\n');
     const line = JSON.parse((await service.get(`${path}?format=ndjson`)).text);
 
     expect(head).toBe(
-      'id,created_at,status,source,session_id,"Status, of the order (status)",Created at (created_at) (personal),_version,_language,_metadata',
+      'id,created_at,status,source,session_id,"Status, of the order (status)",Created at (created_at) (personal),_version,_metadata',
     );
-    expect(row).toMatch(/,accepted,api,sess_\w+,See you ;-\),,1,de,"\{""order"":5\}"$/);
-    expect(line).toMatchObject({ version: 1, language: 'de', metadata: { order: 5 } });
-    expect((await service.get(`/v1/submissions/${line.id}`)).json.submission.language).toBe('de');
+    expect(row).toMatch(/,accepted,api,sess_\w+,See you ;-\),,1,"\{""order"":5\}"$/);
+    expect(line).toMatchObject({ version: 1, metadata: { order: 5 } });
   });
 
   it('delete a submission with everything of it', async () => {

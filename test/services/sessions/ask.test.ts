@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { SessionOutcome, SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { checkQuestions } from '../../../src/domain/definition/questions.ts';
-import { fingerprint } from '../../../src/domain/json/json-text.ts';
 import { removeIdleQuestions } from '../../../src/store/forms/questions.ts';
 import { startAgent } from '../../mcp/agent.ts';
 import { engines, oneEngine } from '../../support/database.ts';
@@ -47,29 +45,6 @@ describe.each(engines)('a question of one call on %s', (engine) => {
     expect([forms.size, forms.has(other.form_id)]).toEqual([1, false]);
     const rows = await service.database.select('select id from forms where id = any($1)', [[...forms]]);
     expect(rows).toHaveLength(1);
-  });
-
-  it('asks what it asked before, though it could not be asked today', async () => {
-    const labels = (label: string) => ({
-      fields: [
-        { label: 'Ready?', type: 'boolean' },
-        { id: 'why', type: 'text', label },
-      ],
-    });
-    const old = labels(' ');
-    const harmless = await asked({ definition: labels('Why?') });
-    const checked = checkQuestions(old, { allowPrivateUrls: false });
-    await service.database.execute('update forms set question_checksum = $2 where id = $1', [
-      harmless.form_id,
-      fingerprint(checked.definition),
-    ]);
-
-    const again = await asked({ definition: old });
-    const other = await ask({ definition: { fields: [...old.fields, { label: 'When?', type: 'date' }] } });
-
-    expect(again.form_id).toBe(harmless.form_id);
-    expect(other.status).toBe(422);
-    expect(other.json.error.details).toMatchObject([{ path: 'definition.fields.1.label' }]);
   });
 
   it('ends once, whatever comes at the same time', async () => {

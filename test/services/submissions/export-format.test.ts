@@ -15,7 +15,6 @@ const row = (answers: ShownSubmission['answers']): ShownSubmission => ({
   metadata: {},
   provenance: null,
   respondent: null,
-  language: null,
 });
 
 const upload = newId('upl', 0);
@@ -27,10 +26,8 @@ describe('csvFormat', () => {
   it('has a column for each field, in the order given', () => {
     const format = csvFormat(asked('b', 'a', 'old'), linkOf);
 
-    expect(format.head).toBe(
-      '\uFEFFid,created_at,status,source,session_id,b,a,old,_version,_language,_metadata\r\n',
-    );
-    expect(format.lines([row({ a: '1', old: '2' })])).toBe(`${head},1,2,7,,\r\n`);
+    expect(format.head).toBe('\uFEFFid,created_at,status,source,session_id,b,a,old,_version,_metadata\r\n');
+    expect(format.lines([row({ a: '1', old: '2' })])).toBe(`${head},1,2,7,\r\n`);
   });
 
   it.each([
@@ -72,36 +69,36 @@ describe('csvFormat', () => {
   ])('writes %j as %j', (answer, cell) => {
     const format = csvFormat(asked('a'), linkOf);
 
-    expect(format.lines([row({ a: answer })])).toBe(`${head}${cell},7,,\r\n`);
+    expect(format.lines([row({ a: answer })])).toBe(`${head}${cell},7,\r\n`);
   });
 
   it('guards a source too', () => {
     const line = csvFormat(asked(), linkOf).lines([{ ...row({}), source: '=cmd' }]);
 
-    expect(line).toBe("sub_1,2026-11-21T10:00:00.000Z,accepted,'=cmd,,7,,\r\n");
+    expect(line).toBe("sub_1,2026-11-21T10:00:00.000Z,accepted,'=cmd,,7,\r\n");
   });
 
   it('heads a field like a column of the service by its label, with its id in brackets', () => {
     const { head: heads } = csvFormat(asked('status', 'name', 'id'), linkOf);
 
     expect(heads).toBe(
-      '\uFEFFid,created_at,status,source,session_id,About status (status),name,About id (id),_version,_language,_metadata\r\n',
+      '\uFEFFid,created_at,status,source,session_id,About status (status),name,About id (id),_version,_metadata\r\n',
     );
   });
 
-  it('ends with the version, the language and the metadata', () => {
-    const { lines } = csvFormat(asked('a'), linkOf);
-    const given = { ...row({ a: '1' }), language: 'de', metadata: { order: 5, note: '=1' } };
+  it('ends with the version and the metadata', () => {
+    const format = csvFormat(asked('a'), linkOf);
+    const given = { ...row({ a: '1' }), metadata: { order: 5, note: '=1' } };
 
-    expect(lines([given, { ...row({}), versionId: 'ver_2' }])).toBe(
-      `${head}1,7,de,"{""order"":5,""note"":""=1""}"\r\n${head},,,\r\n`,
+    expect(format.lines([given, { ...row({}), versionId: 'ver_2' }])).toBe(
+      `${head}1,7,"{""order"":5,""note"":""=1""}"\r\n${head},,\r\n`,
     );
   });
 
   it('is not confused by fields named like properties of every object', () => {
     const format = csvFormat(asked('constructor', 'toString'), linkOf);
 
-    expect(format.lines([row({})])).toBe(`${head},,7,,\r\n`);
+    expect(format.lines([row({})])).toBe(`${head},,7,\r\n`);
   });
 });
 

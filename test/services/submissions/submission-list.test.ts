@@ -141,7 +141,7 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
     const ndjson = await exported(services, formId, ExportFormat.NDJSON);
 
     const lines = csv.join('').split('\r\n');
-    expect(lines[0]).toBe('\uFEFFid,created_at,status,source,session_id,n,_version,_language,_metadata');
+    expect(lines[0]).toBe('\uFEFFid,created_at,status,source,session_id,n,_version,_metadata');
     expect(lines.slice(1, -1).map((line) => line.split(',')[0])).toEqual(ids);
     expect(csv.every((piece) => piece.endsWith('\r\n'))).toBe(true);
     expect(ndjson.length).toBeGreaterThan(1);
@@ -171,8 +171,8 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
 
     const [head, first, second] = (await exported(services, formId, ExportFormat.CSV)).join('').split('\r\n');
 
-    expect(head).toMatch(/,both,fresh,old,_version,_language,_metadata$/);
-    expect(first).toMatch(/,'=2,,1,1,,$/);
-    expect(second).toMatch(/,,3,,2,,$/);
+    expect(head).toMatch(/,both,fresh,old,_version,_metadata$/);
+    expect(first).toMatch(/,'=2,,1,1,$/);
+    expect(second).toMatch(/,,3,,2,$/);
   });
 });

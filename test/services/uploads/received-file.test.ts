@@ -1,6 +1,6 @@
 import { supportedMimeTypes } from 'file-type';
 import { describe, expect, it } from 'vitest';
-import recognized from '../../../src/domain/fields/media-types.json' with { type: 'json' };
+import known from '../../../src/domain/fields/media-types.json' with { type: 'json' };
 import { commonName } from '../../../src/domain/fields/media-types.ts';
 import { mediaTypeOf, safeFilename } from '../../../src/services/uploads/received-file.ts';
 
@@ -110,7 +110,7 @@ describe('mediaTypeOf', () => {
   it('knows by name every type that its library recognizes', () => {
     const unnamed = [...supportedMimeTypes]
       .map((type) => commonName(type.split(';', 1).join().toLowerCase()))
-      .filter((type) => !/\b(?:x|ht)ml$/.test(type) && !recognized.includes(type));
+      .filter((type) => !/\b(?:x|ht)ml$/.test(type) && !known.recognized.includes(type));
 
     expect(unnamed).toEqual([]);
   });

@@ -93,6 +93,8 @@ const byName: Record<string, Values> = {
   name: () => ['A key of Eve'],
   expiresIn: () => [undefined, '60s', '86400s'],
   revokeChildren: () => [undefined, true],
+  timeZone: () => [undefined, 'Europe/Zurich'],
+  includeMentions: () => [undefined, true],
 
   answeredBy: () => [undefined, 'ANSWER_CHANNEL_MCP_USER'],
   answers: ({ uploadId }) => [{ home: 'Eve' }, { map: { upload_id: uploadId } }],

@@ -101,7 +101,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   // Its holder reads what its maker may read, in this form and for ten minutes.
   CreateStreamTokenRequest: { none: 'formId' },
   DeleteSubmissionRequest: { none: 'submissionId' },
-  EraseSubmissionsRequest: { none: 'value formId pageToken' },
+  EraseSubmissionsRequest: { none: 'value formId pageToken includeMentions' },
 
   // Its retention is that of questions of its own.
   CreateSessionRequest: {

@@ -7,7 +7,7 @@ import { translate } from '../../../../src/domain/definition/translate.ts';
 import { fieldIdOf, type Violation as OwnViolation } from '../../../../src/domain/errors/violations.ts';
 import { isShown, takesAnswer } from '../../../../src/domain/fields/field.ts';
 import { numberText } from '../../../../src/domain/fields/number-text.ts';
-import { type Json, ownValue } from '../../../../src/domain/json/json.ts';
+import { isObject, type Json, ownValue } from '../../../../src/domain/json/json.ts';
 import { type Problem, problemsOf } from '../../../../src/pages/form/field-words.ts';
 import type { Language } from '../../../../src/text/words.ts';
 import { createDrafts } from './draft.ts';
@@ -171,14 +171,10 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   /** An answer as the inputs of a page would have it, by their names. */
   function postedOf(id: string, answer: Answer): [string, readonly string[]][] {
     if (isEmpty(answer)) return [];
-    const text = ownValue(texts, id);
-    if (text !== undefined || typeof answer !== 'object' || answer === null)
-      return [[id, [text ?? String(answer)]]];
-    const parts = Array.isArray(answer) ? [] : Object.entries(answer);
-    return [
-      [id, [answer].flat().map(String)],
-      ...parts.map(([part, value]): [string, string[]] => [`${id}.${part}`, [value].flat().map(String)]),
-    ];
+    const posted: [string, unknown][] = [[id, ownValue(texts, id) ?? answer]];
+    if (isObject(answer))
+      for (const [part, value] of Object.entries(answer)) posted.push([`${id}.${part}`, value]);
+    return posted.map(([name, value]) => [name, [value].flat().map(String)]);
   }
 
   function set(id: string, answer: Answer, text?: string): void {
