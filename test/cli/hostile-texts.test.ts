@@ -46,7 +46,7 @@ const typed: Record<string, string> = {
   'admin migrate': 'admin migrate',
   'admin doctor': 'admin doctor',
   'admin export PROJECT FOLDER': 'admin export X F/project',
-  'admin erase PROJECT [--value TEXT] --yes': 'admin erase X --yes',
+  'admin erase PROJECT [--value TEXT [--include-mentions]] --yes': 'admin erase X --yes',
 };
 
 it('every command that the help names is tried with hostile texts', async () => {
