@@ -893,7 +893,7 @@ export declare type EraseSubmissionsRequest = Message<"headlessforms.v1.EraseSub
   pageToken: string;
 
   /**
-   * Whether submissions go, too, of which a text has the value in it as a word or several: "Call ada@example.com".
+   * Whether submissions go, too, that have the value in a text as a word or several: "Call ada@example.com".
    *
    * @generated from field: bool include_mentions = 4;
    */
@@ -955,7 +955,7 @@ export declare type EraseSubmissionsResponse = Message<"headlessforms.v1.EraseSu
 export declare const EraseSubmissionsResponseSchema: GenMessage<EraseSubmissionsResponse>;
 
 /**
- * Submissions of which an answer has a value in it, and is not the value as a whole.
+ * Submissions with an answer that has a value in it, and is not the value as a whole.
  *
  * @generated from message headlessforms.v1.Mentions
  */

@@ -540,7 +540,7 @@ export declare type EraseValueRequest = Message<"headlessforms.internal.v1.Erase
   value: string;
 
   /**
-   * Whether submissions go, too, of which a text has the value in it.
+   * Whether submissions go, too, that have the value in a text.
    *
    * @generated from field: bool include_mentions = 3;
    */
