@@ -28,7 +28,7 @@ import { type Tracing, traceRequests } from './telemetry/tracing.ts';
  */
 export async function startApp(
   config: Config,
-  { log, now, random, database: given, floorBytes, isFurtherWorker = false }: AppOptions,
+  { log, logOutput, now, random, database: given, floorBytes, isFurtherWorker = false }: AppOptions,
 ): Promise<App> {
   await using started = new AsyncDisposableStack();
   refuseWhileRestoring(config.dataDir);
@@ -63,6 +63,7 @@ export async function startApp(
       now,
       random,
       log,
+      logOutput,
       metrics,
       tracing,
     }),
@@ -97,7 +98,7 @@ export async function startApp(
     log,
   });
   started.defer(() => listeners.close(CALLS_GRACE_MS));
-  if (metrics) registerGauges(metrics, { database, writer, admission, disk, api, config });
+  if (metrics) registerGauges(metrics, { database, writer, admission, disk, api, config, logOutput });
   started.defer(() => api.endStreams());
   started.defer(async () => {
     api.drain();
@@ -168,7 +169,7 @@ export type App = {
   close(): Promise<void>;
 };
 
-export type AppOptions = {
+export type AppOptions = Pick<Outside, 'logOutput'> & {
   log: Logger;
   now: Outside['now'];
   /** A number in [0, 1). */

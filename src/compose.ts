@@ -189,7 +189,7 @@ export type Service = {
 /** What the service reaches beyond its own memory. */
 export type Outside = Pick<
   ServiceOptions,
-  'database' | 'uploads' | 'spool' | 'disk' | 'secrets' | 'secretKey' | 'metrics' | 'tracing'
+  'database' | 'uploads' | 'spool' | 'disk' | 'secrets' | 'secretKey' | 'metrics' | 'tracing' | 'logOutput'
 > &
   Pick<DeliveryOptions, 'resolveHost' | 'openConnector' | 'openMailSocket' | 'random'> & {
     /** Milliseconds since 1970. A `machineClock` is corrected by the database's; any other one is taken as it is. */

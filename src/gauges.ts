@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admission } from './admission/admission.ts';
 import type { Config } from './config.ts';
+import type { ServiceOptions } from './services/context.ts';
 import type { Services } from './services/index.ts';
 import type { DiskSpaceWatch } from './services/limits/disk-space.ts';
 import type { Database } from './store/database/database.ts';
@@ -11,8 +12,8 @@ import type { Metrics } from './telemetry/metrics.ts';
 
 /** Registers what is read when metrics are asked for: how much there is of something now, and of how much. */
 export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
-  const { database, writer, admission, disk, api, config } = parts;
-  const { gauge, gauges } = metrics;
+  const { database, writer, admission, disk, api, config, logOutput } = parts;
+  const { count, gauge, gauges } = metrics;
 
   const limit = database.engine === 'pglite' ? 10_000 : 100_000;
   const queue = createReader(() => readQueueState(database, limit));
@@ -87,6 +88,11 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
   gauge('forms_waits_limit', 'MAX_WAITS_TOTAL.', () => config.maxWaitsTotal);
   gauge('forms_disk_free_bytes', 'Free space on the disk of DATA_DIR.', () => disk.freeBytes());
   gauge('forms_disk_low', 'Whether new data is refused because of it.', () => (disk.isLow() ? 1 : 0));
+  count(
+    'forms_log_lines_dropped_total',
+    'Lines of the log that could not be written.',
+    () => logOutput?.dropped ?? 0,
+  );
 }
 
 /** Reads the database at most once in a few seconds; undefined if it does not answer in time. */
@@ -114,6 +120,7 @@ type GaugeParts = {
   writer: SubmissionWriter;
   admission: Pick<Admission, 'connections' | 'heldBodies'>;
   disk: DiskSpaceWatch;
+  logOutput: ServiceOptions['logOutput'];
   api: Pick<Services, 'streams' | 'waits'>;
   config: Pick<Config, 'maxConnections' | 'maxStreamsTotal' | 'maxWaitsTotal'>;
 };

@@ -7,12 +7,20 @@ import { findFreePort } from './listeners/ports.ts';
 import { firstCommand } from './pages/home.ts';
 import { isFurtherWorker, superviseWorkers, workerNumber } from './processes.ts';
 import { machineClock } from './store/database/clock.ts';
+import { LogOutput } from './telemetry/log-output.ts';
 
 const config = await withPort(settings());
-const log = pino({ level: config.logLevel, base: null }, await logDestination(config));
+const output = new LogOutput((dropped) =>
+  log.error({ dropped }, 'Lines of the log were dropped: it could not be written.'),
+);
+const log = pino({ level: config.logLevel, base: null }, await logDestination(config, output));
 if (cluster.isPrimary) for (const line of misspeltSettings(process.env)) log.warn(line);
 if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
 const app = await start();
+// On a full disk nobody can read it.
+process.stdout.on('error', (error) =>
+  log.warn({ err: error }, 'The addresses of the service could not be written.'),
+);
 if (!isFurtherWorker()) process.stdout.write(welcome(app, config));
 // Ctrl-C signals every process of the group; workers wait for the SIGTERM of the process that started them.
 if (cluster.isWorker) process.on('SIGINT', () => undefined);
@@ -34,12 +42,12 @@ async function withPort(given: Config): Promise<Config> {
   return settings();
 }
 
-async function logDestination({ logFormat }: Config): Promise<DestinationStream> {
+/** Lines of the log, as JSON or for people, go to `output`. */
+async function logDestination({ logFormat }: Config, output: LogOutput): Promise<DestinationStream> {
   const isTerminal = process.stderr.isTTY === true;
-  if (logFormat === 'json' || (logFormat === 'auto' && !isTerminal))
-    return pino.destination({ dest: 2, sync: false });
+  if (logFormat === 'json' || (logFormat === 'auto' && !isTerminal)) return output;
   const { readableLog } = await import('./telemetry/readable-log.ts');
-  return readableLog((text) => process.stderr.write(text), isTerminal);
+  return readableLog((text) => output.write(text), isTerminal);
 }
 
 async function start(): Promise<App> {
@@ -50,6 +58,7 @@ async function start(): Promise<App> {
       { ...config, metricsPort: ownMetricsPort(config) },
       {
         log,
+        logOutput: output,
         now: machineClock(),
         random: Math.random,
         isFurtherWorker: isFurtherWorker(),

@@ -29,13 +29,16 @@ export const healthRoutes: Route[] = tagged('Health', [
       ok: z.literal(true),
       database: z.literal('up'),
       disk: z.enum(['enough', 'low']).describe('`low`: files are refused.'),
+      log: z.enum(['written', 'dropping']).describe('`dropping`: lines of the log are lost.'),
     }),
     async handle(context) {
-      const all = await context.call(Health.method.check, {});
-      const { status } = await context.call(Health.method.check, { service: 'disk' });
-      const disk = status === ServingStatus.SERVING ? 'enough' : 'low';
-      if (all.status === ServingStatus.SERVING) {
-        return sendJson(context.response, 200, { ok: true, database: 'up', disk });
+      const serves = async (service: string) =>
+        (await context.call(Health.method.check, { service })).status === ServingStatus.SERVING;
+      const isServing = await serves('');
+      const disk = (await serves('disk')) ? 'enough' : 'low';
+      if (isServing) {
+        const log = (await serves('log')) ? 'written' : 'dropping';
+        return sendJson(context.response, 200, { ok: true, database: 'up', disk, log });
       }
       const why =
         disk === 'low'

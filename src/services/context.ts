@@ -10,6 +10,7 @@ import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submissions/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { LogOutput } from '../telemetry/log-output.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 import type { Audit } from './audit/audit.ts';
@@ -37,6 +38,8 @@ export type ServiceOptions = {
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;
+  /** Where its lines go; absent: somewhere that drops none. */
+  logOutput?: Pick<LogOutput, 'dropped' | 'isDropping'> | undefined;
   /** Wakes the delivery workers: events were committed. Called after the commit, never inside. */
   notifyWorkers: () => void;
   /** Tells of events of this process and of others. */

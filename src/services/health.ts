@@ -17,13 +17,14 @@ import { ALL, limitCallsAtOnce } from './limits/calls-at-once.ts';
  * about to stop.
  *
  * Asked about one of `services` by name, it answers for all of them: all need the same database. The name `disk`
- * asks whether there is enough free space, also where that does not decide the rest.
+ * asks whether there is enough free space, also where that does not decide the rest, and `log` whether the lines of the
+ * log are written.
  */
 export function healthService(
-  { database, disk, now, draining, stopping }: HealthOptions,
+  { database, disk, logOutput, now, draining, stopping }: HealthOptions,
   services: readonly DescService[],
 ): ServiceImpl<typeof Health> {
-  const names = new Set(['', 'disk', ...services.map(({ typeName }) => typeName)]);
+  const names = new Set(['', 'disk', 'log', ...services.map(({ typeName }) => typeName)]);
   const isReady = () => database.isReady();
   const lately = createFreshCache({ load: isReady, now, capacity: 1 });
   const watches = limitCallsAtOnce('watches', (client: string) => [
@@ -33,6 +34,7 @@ export function healthService(
 
   async function statusOf(service: string, ready: () => boolean | Promise<boolean>): Promise<Status> {
     if (service === 'disk') return disk.isLow() ? Status.NOT_SERVING : Status.SERVING;
+    if (service === 'log') return logOutput?.isDropping === true ? Status.NOT_SERVING : Status.SERVING;
     if (draining.aborted) return Status.NOT_SERVING;
     const canStore = database.engine === 'postgres' || !disk.isLow();
     return canStore && (await ready()) ? Status.SERVING : Status.NOT_SERVING;
@@ -67,4 +69,7 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WATCHES = 1_000;
 const MAX_WATCHES_PER_CLIENT = 100;
 
-type HealthOptions = Pick<ServiceContext, 'database' | 'disk' | 'now' | 'draining' | 'stopping'>;
+type HealthOptions = Pick<
+  ServiceContext,
+  'database' | 'disk' | 'logOutput' | 'now' | 'draining' | 'stopping'
+>;

@@ -97,6 +97,18 @@ export function createMetrics({ version, database }: BuildFacts) {
     contentType: registry.contentType,
     /** All of them, as Prometheus reads them. */
     text: () => registry.metrics(),
+    /** Registers a count that is read when it is asked for. */
+    count: (name: string, help: string, read: () => number): void => {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset();
+          this.inc(read());
+        },
+      });
+    },
     /** Registers a value that is read when it is asked for; undefined: there is none now. */
     gauge: (name: string, help: string, read: () => Reading | Promise<Reading>): void => {
       new Gauge({

@@ -179,6 +179,7 @@ describe('the service', () => {
       ok: true,
       database: 'up',
       disk: 'enough',
+      log: 'written',
     });
     expect((await fetch(`${service.url}/health`, { method: 'HEAD' })).status).toBe(200);
   });

@@ -14,30 +14,40 @@ import { program } from './programs.ts';
  */
 export function spawnService(
   env: Record<string, string>,
-  { args = [], folder, fromSource = folder !== undefined, inTerminal = false }: SpawnOptions = {},
+  {
+    args = [],
+    folder,
+    fromSource = folder !== undefined,
+    inTerminal = false,
+    after = '',
+    stderr = 'pipe',
+  }: SpawnOptions = {},
 ): SpawnedService {
   const main = fromSource ? ['src/main.ts'] : program('main');
   const command = [process.execPath, '--max-semi-space-size=16', ...main, ...args];
   const [file = '', ...words] = inTerminal
     ? ['script', '-qec', `exec ${command.join(' ')}`, '/dev/null']
-    : command;
+    : ['sh', '-c', `${after}\nexec "$@"`, 'sh', ...command];
   const child = spawn(file, words, {
     cwd: folder ?? root,
     // What it compiles goes with the run's temporary folder.
     env: { PATH: process.env.PATH, TMPDIR: tmpdir(), LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', stderr === 'unread' ? 'pipe' : stderr],
   });
   let output = '';
   let errors = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const read = [child.stdout, ...(stderr === 'pipe' ? [child.stderr] : [])].filter(
+    (stream) => stream !== null,
+  );
+  if (stderr === 'pipe') child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, output, errors }));
   async function wrote(text: string) {
     const early = ended.then((end) => {
       throw new Error(`The service ended (${end.code ?? end.signal}) before it wrote ${text}: ${end.errors}`);
     });
     while (!`${output}${errors}`.includes(text))
-      await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), early]);
+      await Promise.race([...read.map((stream) => once(stream, 'data')), early]);
     early.catch(() => undefined);
   }
   return {
@@ -50,7 +60,7 @@ export function spawnService(
     },
     async stop(signal = 'SIGTERM') {
       // In a terminal, Ctrl+C.
-      if (inTerminal) child.stdin.write('\u0003');
+      if (inTerminal) child.stdin?.write('\u0003');
       else child.kill(signal);
       return ended;
     },
@@ -95,7 +105,16 @@ export function temporaryFolder(): Disposable & { path: string } {
 
 const root = join(import.meta.dirname, '../..');
 
-type SpawnOptions = { args?: string[]; folder?: string; fromSource?: boolean; inTerminal?: boolean };
+type SpawnOptions = {
+  args?: string[];
+  folder?: string;
+  fromSource?: boolean;
+  inTerminal?: boolean;
+  /** What a shell does before the service takes its place. */
+  after?: string;
+  /** Where its errors go: an open file, or a pipe that only the caller reads. */
+  stderr?: 'pipe' | 'unread' | number;
+};
 
 export type SpawnedService = AsyncDisposable & {
   child: ChildProcess;
