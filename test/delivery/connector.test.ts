@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { Agent } from 'undici';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, buildConnector } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { connectorTo, resolveWith } from '../../src/delivery/webhook/connector.ts';
 import { describeConnectionError } from '../../src/delivery/webhook/sender.ts';
@@ -45,11 +48,11 @@ describe('the connector', () => {
     await agent.destroy();
   });
 
-  it('refuses names that resolve to such an address, also among public ones', async () => {
+  it('refuses names that resolve to nothing else', async () => {
     await using canary = await startReceiver();
     const answers: Record<string, string[]> = {
       'loopback.test': ['127.0.0.1'],
-      'mixed.test': ['93.184.216.34', '127.0.0.1'],
+      'private.test': ['10.0.0.1', '127.0.0.1'],
       'metadata.test': ['169.254.169.254'],
     };
     await using dns = await startDnsServer((name) => answers[name] ?? []);
@@ -81,7 +84,56 @@ describe('the connector', () => {
     await Promise.all([first.destroy(), second.destroy()]);
   });
 
-  it('asks about the address that a name leads to, whatever the name', async () => {
+  it('leaves out what is not public, and tries no more than a few of hundreds', async () => {
+    const tried: string[] = [];
+    const openConnector = (): ReturnType<typeof buildConnector> => (target, callback) => {
+      tried.push(target.hostname);
+      callback(Object.assign(new Error(), { code: 'ECONNREFUSED' }), null);
+    };
+    const resolve = async (host: string) =>
+      host === 'mixed.test'
+        ? ['127.0.0.1', PUBLIC_IPV4, '64:ff9b::7f00:1', '64:ff9b::5db8:d822']
+        : Array.from({ length: 200 }, (_, n) => `93.184.216.${n}`);
+    const agent = new Agent({ connect: connectorTo({ resolve, timeoutMs: 20_000, openConnector }) });
+
+    expect(await reach(agent, 'http://mixed.test/')).toBe('The connection was refused.');
+    expect(tried).toEqual([PUBLIC_IPV4, '64:ff9b::5db8:d822']);
+    await reach(agent, 'http://many.test/');
+    expect(tried).toHaveLength(6);
+    await agent.destroy();
+  });
+
+  it.each([
+    ['the first', [PUBLIC_IPV6, PUBLIC_IPV4]],
+    ['the second', [PUBLIC_IPV4, PUBLIC_IPV6]],
+  ])('reaches a host of which %s address goes nowhere', async (_, addresses) => {
+    await using receiver = await startReceiver();
+    await using hole = await startBlackHole();
+    const ports = { [PUBLIC_IPV4]: receiver.port, [PUBLIC_IPV6]: hole.port };
+    const agent = agentFor(addresses, ports);
+
+    expect(await reach(agent, 'http://both.test/')).toBe('reached');
+    await agent.destroy();
+  });
+
+  it('gives no address up before its time, though another has failed at once', async () => {
+    await using hole = await startBlackHole();
+    const failed = Promise.withResolvers<void>();
+    const agent = agentFor(
+      [PUBLIC_IPV4, PUBLIC_IPV6],
+      { [PUBLIC_IPV4]: hole.port, [PUBLIC_IPV6]: 1 },
+      failed.resolve,
+    );
+
+    const reached = reach(agent, 'http://slow.test/');
+    await failed.promise;
+    hole.open();
+
+    expect(await reached).toBe('reached');
+    await agent.destroy();
+  });
+
+  it('asks about each address before it is tried, whatever the name', async () => {
     await using receiver = await startReceiver();
     const asked: string[] = [];
     const admit = async (address: string) => {
@@ -96,7 +148,10 @@ describe('the connector', () => {
       outcomes.push(await reach(agent, `http://${host}:${receiver.port}/`));
     }
 
-    expect(asked).toEqual(['127.0.0.1', expect.stringMatching(/^(127\.0\.0\.1|::1)$/)]);
+    const [first, ...others] = asked;
+    expect(first).toBe('127.0.0.1');
+    expect(others.filter((address) => address !== '127.0.0.1' && address !== '::1')).toEqual([]);
+    expect(others.length).toBeGreaterThan(0);
     expect(outcomes).toEqual(['reached', 'No connection within 10 s.']);
     await agent.destroy();
   });
@@ -124,6 +179,54 @@ describe('the connector', () => {
     expect(describeConnectionError(new Error('connect to 10.1.2.3'))).toBe('The connection failed.');
   });
 });
+
+const PUBLIC_IPV4 = '93.184.216.34';
+const PUBLIC_IPV6 = '2606:2800:21f:cb07:6820:80da:af6b:8b2c';
+
+/** Connects by these addresses of a host to ports of this machine. */
+function agentFor(addresses: string[], ports: Record<string, number>, onFailed?: () => void): Agent {
+  const openConnector: typeof buildConnector = (options) => {
+    const connect = buildConnector(options);
+    return ({ hostname, ...target }, callback) =>
+      connect({ ...target, hostname: '127.0.0.1', port: String(ports[hostname]) }, (...results) => {
+        if (results[0] !== null) onFailed?.();
+        callback(...results);
+      });
+  };
+  return new Agent({
+    connect: connectorTo({ resolve: async () => addresses, timeoutMs: 20_000, openConnector }),
+  });
+}
+
+/** A port that answers no attempt to connect: its process is stopped, and its queue full. `open` lets it go on. */
+async function startBlackHole() {
+  const source = `require('node:http').createServer((_, response) => response.end()).listen(0, '127.0.0.1', 1, function () {
+    process.stdout.write(String(this.address().port));
+  })`;
+  const child = spawn(process.execPath, ['-e', source], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [said] = await once(child.stdout, 'data');
+  const port = Number(said);
+  child.kill('SIGSTOP');
+  const filling: Socket[] = [];
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    filling.push(socket);
+    const isIn = await Promise.race([once(socket, 'connect').then(() => true), sleep(300, false)]);
+    if (!isIn) break;
+  }
+  return {
+    port,
+    open() {
+      for (const socket of filling) socket.destroy();
+      child.kill('SIGCONT');
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of filling) socket.destroy();
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    },
+  };
+}
 
 async function reach(agent: Agent, url: string): Promise<string> {
   const { origin, pathname: path } = new URL(url);

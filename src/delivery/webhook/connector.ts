@@ -1,39 +1,89 @@
 import { CONNREFUSED, lookup, Resolver, SERVFAIL, TIMEOUT } from 'node:dns/promises';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { buildConnector } from 'undici';
 import { isPublicAddress } from '../../domain/addresses/ip-address.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
 
 /**
- * Connects to a host by addresses that were checked: the name is resolved once, and the socket goes to one of what was
- * found. Unless `allowPrivate`, a name with any address that is not public is refused as a whole.
+ * Connects to a host by addresses that were checked: the name is resolved once, and sockets go to what was found. Unless
+ * `allowPrivate`, addresses that are not public are left out, and a name with no other is refused.
  *
- * With `admit` the first address is used alone, after `admit` has been asked about that very one: how a host is named
- * changes nothing. What `admit` throws is the connection's error.
+ * Several addresses race (RFC 8305): the next one is tried a quarter of a second after the one before, or once that has
+ * failed, and none is given up before `timeoutMs`. The first connection wins, and later ones are closed. Before each
+ * `admit` is asked about that very address: how a host is named changes nothing. What fails is told of the first.
  */
 export function connectorTo(options: ConnectorOptions): buildConnector.connector {
   const { resolve, allowPrivate = false, admit, timeoutMs, openConnector = buildConnector } = options;
+  const connect = openConnector({ timeout: timeoutMs });
 
   async function addressesOf(host: string): Promise<string[]> {
-    const addresses = isIP(host) !== 0 ? [host] : await (allowPrivate ? lookUp : resolve)(host);
-    const [first] = addresses;
-    if (first === undefined) throw new HostError('ENOTFOUND');
-    if (!allowPrivate && !addresses.every(isPublicAddress)) throw new HostError('NOT_PUBLIC');
-    await admit?.(first);
-    return admit === undefined ? addresses : [first];
+    const found = isIP(host) !== 0 ? [host] : await (allowPrivate ? lookUp : resolve)(host);
+    const allowed = allowPrivate ? found : found.filter(isPublicAddress);
+    if (found.length === 0) throw new HostError('ENOTFOUND');
+    if (allowed.length === 0) throw new HostError('NOT_PUBLIC');
+    return familiesInTurn(allowed).slice(0, MAX_ADDRESSES);
   }
 
-  const connect = openConnector({ lookup: lookupBy(addressesOf), timeout: timeoutMs });
-  return (target, callback) => {
+  async function attempt(target: buildConnector.Options, address: string): Promise<Socket> {
+    await admit?.(address);
+    return new Promise((resolveSocket, reject) => {
+      connect({ ...target, hostname: address }, (error, socket) => {
+        if (error === null) resolveSocket(socket);
+        else reject(error);
+      });
+    });
+  }
+
+  async function race(target: buildConnector.Options): Promise<Socket> {
     const host = withoutBrackets(target.hostname);
-    // The socket looks names up, not addresses.
-    if (isIP(host) === 0) connect(target, callback);
-    else
-      addressesOf(host).then(
-        () => connect(target, callback),
-        (error: Error) => callback(error, null),
+    // Certificates and servers know names without the dot of the root.
+    const servername = isIP(host) === 0 ? host.replace(/\.$/, '') : '';
+    const named = servername === '' ? target : { ...target, servername };
+    const addresses = await addressesOf(host);
+    const attempts: Promise<Socket>[] = [];
+    for (const address of addresses) {
+      const latest = attempt(named, address);
+      attempts.push(latest);
+      if (attempts.length === addresses.length) break;
+      const pause = sleep(NEXT_ADDRESS_MS, undefined, { ref: false });
+      const winner = await Promise.race([
+        Promise.any(attempts).catch(() => undefined),
+        latest.catch(() => undefined),
+        pause,
+      ]);
+      if (winner !== undefined) break;
+    }
+    const winner = await Promise.any(attempts).catch(() => attempts[0] as Promise<never>);
+    for (const each of attempts)
+      each.then(
+        (socket) => socket !== winner && socket.destroy(),
+        () => undefined,
       );
+    return winner;
+  }
+
+  return (target, callback) => {
+    race(target).then(
+      (socket) => callback(null, socket),
+      (error: Error) => callback(error, null),
+    );
   };
+}
+
+/** RFC 8305, section 8. */
+const NEXT_ADDRESS_MS = 250;
+
+/** Of one host: a name can have hundreds, of others. */
+const MAX_ADDRESSES = 4;
+
+/** Addresses with those of IPv4 and IPv6 in turn, beginning with the family of the first. */
+function familiesInTurn(addresses: readonly string[]): string[] {
+  const [first = ''] = addresses;
+  const [ones, others] = [true, false].map((isSame) =>
+    addresses.filter((address) => (isIP(address) === isIP(first)) === isSame),
+  );
+  return addresses.flatMap((_, n) => [ones?.[n], others?.[n]]).filter((address) => address !== undefined);
 }
 
 /** As sockets do by themselves, the hosts file included. */
@@ -78,20 +128,6 @@ class HostError extends Error {
     super();
     this.code = code;
   }
-}
-
-function lookupBy(addressesOf: (host: string) => Promise<string[]>): LookupFunction {
-  return (host, options, callback) => {
-    addressesOf(host).then(
-      (addresses) => {
-        const all = addresses.map((address) => ({ address, family: isIP(address) }));
-        const [first] = all;
-        if (options.all === true) callback(null, all);
-        else callback(null, first?.address ?? '', first?.family);
-      },
-      (error: Error) => callback(error, ''),
-    );
-  };
 }
 
 /** The addresses of a host, of both families; none if there is no such host. */

@@ -7,13 +7,15 @@ import { formLimits } from '../limits/limits.ts';
  * Whether an IP address is a public host of the internet, so that callers may make the service connect to it.
  *
  * IPv4 is everything but the special-purpose registry, multicast and the reserved class E. IPv6 is only 2000::/3
- * less its special ranges, so that every form that carries an IPv4 address inside (mapped, compatible, translated,
- * 6to4, Teredo) is refused. What is not an IP address is not public.
+ * less its special ranges, so that every form that carries an IPv4 address inside (mapped, compatible, 6to4, Teredo) is
+ * refused, but for that of NAT64 (RFC 6052): networks without IPv4 have no other way to it, and what is within is judged.
+ * What is not an IP address is not public.
  */
 export function isPublicAddress(ip: string): boolean {
   if (isIP(ip) === 0 || ip.includes('%')) return false;
   const address = ipaddr.parse(ip);
   if (address.kind() === 'ipv4') return address.range() === 'unicast';
+  if (address.match(nat64)) return isPublicAddress(address.toByteArray().slice(-4).join('.'));
   return address.match(globalIpv6) && !specialIpv6.some((range) => address.match(range));
 }
 
@@ -53,6 +55,8 @@ const UNLESS_ALLOWED = ', unless the service runs with WEBHOOK_ALLOW_PRIVATE=tru
 const blank = /[\s\p{Cc}]/u;
 
 const privateNames = ['.localhost', '.local', '.internal'];
+
+const nat64 = ipaddr.parseCIDR('64:ff9b::/96');
 
 const globalIpv6 = ipaddr.parseCIDR('2000::/3');
 

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { LookupFunction } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Outside } from '../../../src/compose.ts';
 import { resolveWith } from '../../../src/delivery/webhook/connector.ts';
@@ -48,20 +47,11 @@ export class Receivers {
         typeof resolveWith
       >[0]),
       openConnector:
-        (options) =>
+        () =>
         ({ hostname }, callback) => {
-          const { lookup } = (options ?? {}) as { lookup?: LookupFunction };
-          const connect = (address: string) => {
-            const receiver = this.#byAddress.get(address);
-            if (receiver === undefined) callback(refused(), null);
-            else receiver.connect(callback as Callback);
-          };
-          if (lookup === undefined || this.#byAddress.has(hostname)) connect(hostname);
-          else
-            lookup(hostname, {}, (error, address) => {
-              if (error) callback(error, null);
-              else connect(typeof address === 'string' ? address : '');
-            });
+          const receiver = this.#byAddress.get(hostname);
+          if (receiver === undefined) callback(refused(), null);
+          else receiver.connect(callback as Callback);
         },
     };
   }

@@ -21,6 +21,7 @@ describe('isPublicAddress', () => {
     '2a00:1450:4001::200e',
     '2001:200::1',
     '3ffe::1',
+    '64:ff9b::1.1.1.1',
   ])('lets %s through', (ip) => {
     expect(isPublicAddress(ip)).toBe(true);
   });
@@ -57,6 +58,9 @@ describe('isPublicAddress', () => {
     '::ffff:0:127.0.0.1',
     '::ffff:7f00:1',
     '64:ff9b::7f00:1',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b::10.0.0.1',
+    '64:ff9b::1:5db8:d822',
     '64:ff9b:1::1',
     '100::1',
     '2001::1',
