@@ -52,15 +52,14 @@ export class LogOutput {
     while (this.#waiting.length > 0 || this.isDropping) {
       const lines = this.#takeWaiting();
       const unreported = this.#unreported;
-      if (unreported > 0) {
-        this.#report(unreported);
-        lines.unshift(...this.#takeWaiting());
-      }
+      if (unreported > 0) this.#report(unreported);
+      // None where the level of the log is above that of the report.
+      const report = this.#takeWaiting();
       try {
-        await this.#send(`${this.#isCut ? '\n' : ''}${lines.join('')}`);
+        await this.#send([this.#isCut ? '\n' : '', ...report, ...lines].join(''));
         this.#unreported -= unreported;
       } catch {
-        this.#drop(unreported > 0 ? lines.length - 1 : lines.length);
+        this.#drop(lines.length);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
       }
     }

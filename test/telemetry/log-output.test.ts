@@ -1,5 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
@@ -82,8 +85,39 @@ describe('a log', () => {
     service.child.stderr?.destroy();
 
     await until(async () => (await service.get('/ready')).log === 'dropping');
+    const before = await service.dropped();
+    await until(async () => {
+      await service.get('/health');
+      return (await service.dropped()) > before;
+    });
     expect(await service.get('/health')).toEqual({ status: 200, ok: true });
     expect(await service.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('counts each line once, also where its level leaves out the report', async () => {
+    const source = `
+      import { LogOutput } from ${JSON.stringify(join(import.meta.dirname, '../../src/telemetry/log-output.ts'))};
+      const write = process.stderr.write.bind(process.stderr);
+      let tries = 0;
+      process.stderr.write = (...given) => {
+        tries += 1;
+        return write(...given);
+      };
+      process.stdin.once('data', () => {
+        const output = new LogOutput(() => undefined);
+        for (const line of ['a', 'b', 'c']) output.write(line);
+        setInterval(() => {
+          if (tries < 4) return;
+          process.stdout.write(String(output.dropped));
+          process.exit();
+        }, 10);
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source]);
+    child.stderr.destroy();
+    await once(child.stderr, 'close');
+    child.stdin.end('begin');
+
+    expect(await text(child.stdout)).toBe('3');
   });
 });
 
