@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createServer as createTlsServer } from 'node:tls';
 import { Agent, buildConnector } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { connectorTo, resolveWith } from '../../src/delivery/webhook/connector.ts';
@@ -101,6 +102,29 @@ describe('the connector', () => {
     await reach(agent, 'http://many.test/');
     expect(tried).toHaveLength(6);
     await agent.destroy();
+  });
+
+  it.each([
+    ['https://dotted.test./', 'dotted.test'],
+    ['https://plain.test/', 'plain.test'],
+  ])('names the host of %s without the dot of the root when it asks for a certificate', async (url, name) => {
+    const named: unknown[] = [];
+    const server = createTlsServer({
+      SNICallback(servername, callback) {
+        named.push(servername);
+        callback(new Error('There is no certificate'));
+      },
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const agent = agentFor([PUBLIC_IPV4], { [PUBLIC_IPV4]: port });
+
+    await reach(agent, url);
+
+    expect(named).toEqual([name]);
+    await agent.destroy();
+    server.close();
+    await once(server, 'close');
   });
 
   it.each([
