@@ -13,7 +13,7 @@ const mayImport: Record<string, string[]> = {
   store: ['gen', 'domain'],
   admission: ['gen', 'src/domain/errors/failure.ts'],
   rpc: ['gen', 'domain', 'admission'],
-  services: ['gen', 'domain', 'store', 'src/rpc/context.ts'],
+  services: ['gen', 'domain', 'store', 'src/admission/time-slice.ts', 'src/rpc/context.ts'],
   text: ['domain'],
   delivery: ['domain', 'store', 'text'],
   http: ['gen', 'domain', 'admission', 'src/rpc/context.ts'],

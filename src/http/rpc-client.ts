@@ -10,6 +10,7 @@ import type {
 import { Code, ConnectError, type ContextValues, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import { hasBody, setKnownCaller } from '../admission/read-body.ts';
+import { untilTimeSlice } from '../admission/time-slice.ts';
 import { requestIdFrom } from '../domain/ids.ts';
 import { callerIfAny, contextOf } from '../rpc/context.ts';
 import { accessLineOf } from '../telemetry/access-log.ts';
@@ -50,7 +51,7 @@ export class RpcClient {
     const signal = waits ? signalOfEnd(this.response) : undefined;
     // Not async, and with a function from elsewhere: calls that wait would keep all of this.
     const reply = this.#transport.unary(method, signal, undefined, header, input, values);
-    return reply.then(messageFor(this.response), refused);
+    return reply.finally(untilTimeSlice).then(messageFor(this.response), refused);
   }
 
   /** Calls one RPC with a stream of messages. What `inputs` throws, such as a `CutOff`, is thrown as it is. */

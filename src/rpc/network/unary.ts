@@ -11,6 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouterOptions } from '@connectrpc/connect';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { withFailure } from '../../domain/errors/failure.ts';
 import { longestCallMs } from '../../domain/limits/limits.ts';
 import { type Arrival, arrivalKey, type MethodCall } from '../method-calls.ts';
@@ -60,10 +61,12 @@ export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promis
     );
     const output = await call({ ...started, stream: false, message });
     if (output.stream) throw new TypeError(`${method.name} answered with a stream`);
-    const content =
+    // Calls that wait for the same row go on in the same turn of the event loop.
+    const content = await inTimeSlice(() =>
       codec === 'proto'
         ? toBinary(method.output, output.message)
-        : encoder.encode(toJsonString(method.output, output.message, formats.jsonOptions));
+        : encoder.encode(toJsonString(method.output, output.message, formats.jsonOptions)),
+    );
     reply = { header: output.header, trailer: output.trailer, content };
   } catch (thrown) {
     const error = thrown instanceof ConnectError ? withFailure(thrown) : callLog.fail(started, thrown);

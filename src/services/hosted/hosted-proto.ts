@@ -23,7 +23,7 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';

@@ -25,7 +25,7 @@ import { findRepeatedSubmission, findSubmission } from '../../store/submissions/
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';

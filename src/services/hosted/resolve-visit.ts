@@ -24,7 +24,7 @@ import {
   publishedForm,
   sessionsForm,
 } from '../forms/form-access.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
 import { findStanding, type Standing } from './respondents.ts';
 

@@ -14,7 +14,7 @@ import { endLockedSession, lockSession, updateSession } from '../../store/sessio
 import type { ServiceContext } from '../context.ts';
 import { type LiveVersion, type PublishedForm, sessionsForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {

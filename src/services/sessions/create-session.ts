@@ -27,7 +27,7 @@ import {
   requireDigest,
   requireSame,
 } from '../idempotency.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackProblems, madeSecret, storedCallback } from './callback.ts';

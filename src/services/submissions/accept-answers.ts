@@ -29,7 +29,7 @@ import {
 } from '../forms/form-access.ts';
 import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { inTimeSlice } from '../limits/time-slice.ts';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import {
   alreadyAnswered,
   alreadySubmitted,

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { inTimeSlice } from '../../../src/services/limits/time-slice.ts';
+import { inTimeSlice } from '../../src/admission/time-slice.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
