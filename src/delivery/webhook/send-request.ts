@@ -43,7 +43,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #reject: (error: unknown) => void;
   readonly #chunks: Buffer[] = [];
   #length = 0;
-  #head: Pick<ReceiverAnswer, 'status' | 'retryAfter'> | undefined;
+  #head: Pick<ReceiverAnswer, 'status' | 'retryAfter' | 'location'> | undefined;
   #bodyTimer: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #isEnded = false;
@@ -70,8 +70,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (status < 200) return;
-    const retryAfter = headers['retry-after'];
-    this.#head = { status, ...(typeof retryAfter === 'string' && { retryAfter }) };
+    const last = (name: string) => [headers[name]].flat().at(-1);
+    this.#head = { status, retryAfter: last('retry-after'), location: last('location') };
     this.#bodyTimer = setTimeout(() => this.stop(undefined), READ_MS);
   }
 
@@ -115,5 +115,12 @@ class NotReadError extends Error {
   override name = 'NotReadError';
 }
 
-/** `retryAfter` is the header of that name; `body` holds no NUL, which PostgreSQL does not take. */
-export type ReceiverAnswer = { status: number; retryAfter?: string; body: string };
+/**
+ * `retryAfter` and `location` are the last headers of these names; `body` holds no NUL, which PostgreSQL does not take.
+ */
+export type ReceiverAnswer = {
+  status: number;
+  retryAfter: string | undefined;
+  location: string | undefined;
+  body: string;
+};

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { Agent } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
+import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { signingKeyOf, signWebhook } from '../../domain/delivery/signature.ts';
 import { headersIn } from '../../domain/delivery/webhook-headers.ts';
 import { effectsOf } from '../../domain/events/index.ts';
@@ -149,7 +150,7 @@ function whatIsSent(stored: string, { kind }: Claim, { template }: ClaimedWebhoo
 
 async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
   try {
-    return outcomeOf(await sendRequest(agent, request, { timeoutMs: TIMEOUT_MS, signal }));
+    return outcomeOf(await sendRequest(agent, request, { timeoutMs: TIMEOUT_MS, signal }), request);
   } catch (error) {
     if (signal.aborted || error instanceof DatabaseUnavailable || isLocalFault(error)) throw error;
     if (error instanceof TooManyCalls) {
@@ -163,11 +164,16 @@ async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal):
   }
 }
 
-function outcomeOf({ status, retryAfter, body }: ReceiverAnswer): Outcome {
+function outcomeOf({ status, retryAfter, location, body }: ReceiverAnswer, { origin }: Target): Outcome {
   const answer = { responseStatus: status, responseBody: body };
   if (status >= 200 && status < 300) return { outcome: 'delivered', ...answer };
   if (status === 410)
     return { outcome: 'failed', error: 'Answered 410 Gone.', final: true, gone: true, ...answer };
+  if (PROCESSED_REDIRECTS.has(status)) {
+    const host = URL.parse(location ?? '', origin)?.host ?? new URL(origin).host;
+    const error = `Answered ${status} with a redirect to ${host}. Only a 2xx answer confirms that it was received.`;
+    return { outcome: 'failed', error, wasProcessed: true, ...answer };
+  }
   const hint = status >= 300 && status < 400 ? '; redirects are not followed' : '';
   return { outcome: 'failed', error: `Answered ${status}${hint}.`, retryAfter, ...answer };
 }

@@ -1,6 +1,6 @@
 import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
 import { instantOf, newId } from '../../domain/ids.ts';
-import { DAY_MS } from '../../domain/limits/limits.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { DatabaseUnavailable, isLocalFault, transientFault } from '../../store/database/faults.ts';
 import type { Claim, QueuedMailContent, WebhookContent } from '../../store/deliveries/claim.ts';
 import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
@@ -145,7 +145,7 @@ function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Resu
   }
   const delayMs = delayAfter(options, claim);
   if (delayMs === null) return { status: 'failed', error: 'The service could not try it.' };
-  return { ...waits, delayMs, advances: true };
+  return { ...waits, delayMs, steps: 1 };
 }
 
 function isPassing(error: unknown): boolean {
@@ -170,9 +170,13 @@ function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timin
   };
   if (outcome.outcome === 'delivered') return { status: 'delivered', attempt };
 
-  const { error, final, retryAfter } = outcome;
+  const { error, final, wasProcessed, retryAfter } = outcome;
   if (final === true) return { status: 'failed', error, attempt };
   const delayMs = delayAfter(options, claim, retryAfter);
+  if (delayMs !== null && wasProcessed === true) {
+    const last = scheduleOf(claim, options.settings.schedule).length - 1;
+    return { status: 'pending', delayMs: HOUR_MS, steps: last - claim.step, error, attempt };
+  }
   return delayMs === null
     ? { status: 'failed', error, attempt }
     : { status: 'pending', delayMs, error, attempt };
@@ -225,6 +229,8 @@ export type Outcome =
       error: string;
       /** True: trying again can't help. */
       final?: boolean;
+      /** It was probably processed: there is one more attempt, in an hour. */
+      wasProcessed?: boolean;
       /** The receiver wants no more. */
       gone?: boolean;
       /** The `Retry-After` header of the answer. */

@@ -27,12 +27,15 @@ export function longestTotal(schedule: readonly number[]): number {
 /** Reads a `Retry-After` header, seconds or an HTTP date, as seconds from now; undefined if it is neither. */
 export function parseRetryAfter(header: string | null | undefined, now: Date): number | undefined {
   const text = header?.trim() ?? '';
-  if (/^\d+$/.test(text)) return Number(text);
+  if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);
   if (!httpDate.test(text)) return undefined;
   // That of asctime has no zone, and would be taken for a local time.
   const instant = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
   return Number.isNaN(instant) ? undefined : Math.max(0, (instant - now.getTime()) / 1000);
 }
+
+/** Answers to a POST that was processed (RFC 9110, sections 15.4.3 and 15.4.4): to be looked at elsewhere by GET. */
+export const PROCESSED_REDIRECTS: ReadonlySet<number> = new Set([302, 303]);
 
 /**
  * Reads WEBHOOK_RETRY_SCHEDULE: seconds, comma-separated. Throws an error that says what is wrong.

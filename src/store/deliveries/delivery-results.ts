@@ -1,4 +1,5 @@
 import { notSent } from '../../domain/delivery/mails.ts';
+import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS, closedAt } from '../webhooks/webhooks.ts';
@@ -57,6 +58,9 @@ const turnsGood = '(h.works and w.announced_failing)';
 /** The id of an event of about now. */
 const newEventId = `'evt_' || substr(max(attempt_id), 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16)`;
 
+/** A receiver that redirects after it has processed a request neither works nor fails. */
+const tellsOfReceiver = `coalesce(tried_status not in (${[...PROCESSED_REDIRECTS].join(', ')}), true)`;
+
 /** How often the webhook of a form made without a key may fail before it has ever worked. */
 const KEYLESS_FAILURES = 10;
 
@@ -71,14 +75,14 @@ const KEYLESS_FAILURES = 10;
  */
 const SETTLE = `with result as materialized (
   select * from json_to_recordset($1::json) as r(
-    id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
+    id text, lease timestamptz, status text, delay_ms double precision, tried boolean, steps int,
     attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
   where set_config('synchronous_commit', 'off', true) is not null
 ),
 finished as (
   delete from delivery_queue q using result r
   where ${isOfResult} and r.status <> 'pending' and r.delay_ms is null
-  returning q.*, r.status, r.tried, r.attempt_id, r.error as result_error
+  returning q.*, r.status, r.tried, r.attempt_id, r.response_status as tried_status, r.error as result_error
 ),
 logged as (
   insert into deliveries
@@ -109,18 +113,19 @@ postponed as (
     first_lease_until = null,
     leased_until = null,
     attempt_count = q.attempt_count + r.tried::int,
-    step = q.step + r.advances::int,
+    step = q.step + r.steps,
     last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
     response_status = case when r.tried then r.response_status else q.response_status end,
     error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
   from result r left join untried u on u.id = r.id
   where ${isOfResult} and r.status = 'pending'
-  returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried, r.attempt_id
+  returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried, r.attempt_id, r.response_status as tried_status
 ),
 settled as (
-  select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried, attempt_id from finished
+  select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried, attempt_id, tried_status
+  from finished
   union all
-  select id, attempt_count, webhook_id, status, tried, attempt_id from postponed
+  select id, attempt_count, webhook_id, status, tried, attempt_id, tried_status from postponed
 ),
 failures as (
   insert into attempts
@@ -132,7 +137,7 @@ failures as (
 tried as (
   select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries,
     ${newEventId} as event_id
-  from settled where tried and webhook_id is not null group by webhook_id
+  from settled where tried and webhook_id is not null and ${tellsOfReceiver} group by webhook_id
 ),
 health as materialized (
   select tried.*, w.open_until as was_open_until, w.failing_since as failed_since,
@@ -179,7 +184,7 @@ announced as (
 select id, tenant, too_long, never_worked, opened_until, opens_again, closed, failed_since from changed`;
 
 function columnsOf(result: DeliveryResult) {
-  const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;
+  const { id, lease, status, delayMs, error, attempt, steps = attempt === undefined ? 0 : 1 } = result;
   return {
     id,
     lease,
@@ -187,7 +192,7 @@ function columnsOf(result: DeliveryResult) {
     delay_ms: delayMs,
     error,
     tried: attempt !== undefined,
-    advances,
+    steps,
     attempt_id: attempt?.id,
     started_at: attempt?.startedAt,
     duration_ms: attempt && Math.round(attempt.durationMs),
@@ -205,8 +210,8 @@ export type DeliveryResult = {
   delayMs?: number;
   /** Why it failed, or what it waits for. */
   error?: string;
-  /** Whether it goes on to the next step of the retry schedule; by default if something was tried. */
-  advances?: boolean;
+  /** How many steps of the retry schedule it goes on; by default one if something was tried. */
+  steps?: number;
   /** Absent if nothing was tried: the delivery was given back, or waits for a limit. */
   attempt?: {
     id: string;
