@@ -127,6 +127,11 @@ function urlOf(protocols: string[], error: string) {
   return z.string().refine((text) => protocols.includes(protocolOf(text)), { error });
 }
 
+/** Whether an option in the query of a URL is a whole number up to `most`, or absent. */
+function isOption(url: string, option: string, most: number): boolean {
+  return wholeNumber(1, most).safeParse(URL.parse(url)?.searchParams.get(option) ?? '1').success;
+}
+
 /** Reads a text with a function that throws an error saying what is wrong. */
 const readBy = <T>(read: (text: string) => T) =>
   z.string().transform((text, context) => {
@@ -230,9 +235,12 @@ const table = z.object({
   ),
   smtpUrl: optional(
     'SMTP_URL',
-    '`smtp://user:password@host:port` or `smtps://…`; unset: emails are saved to `DATA_DIR/mail`',
+    '`smtp://user:password@host:port?name=…` or `smtps://…`; unset: emails are saved to `DATA_DIR/mail`',
     '',
-    urlOf(['smtp:', 'smtps:'], 'expected smtp://user:password@host:port or smtps://…'),
+    urlOf(['smtp:', 'smtps:'], 'expected smtp://user:password@host:port or smtps://…').refine(
+      (text) => isOption(text, 'greetingTimeout', 300_000) && isOption(text, 'maxConnections', 100),
+      { error: 'expected greetingTimeout up to 300000 (milliseconds) and maxConnections up to 100' },
+    ),
   ),
   mailFrom: setting('MAIL_FROM', 'the sender of emails', 'forms@localhost.localdomain', address),
   operatorEmail: optional(
@@ -317,7 +325,7 @@ const table = z.object({
   ),
   deliveryWorkers: setting(
     'DELIVERY_WORKERS',
-    'deliveries under way at once; 0 turns delivery off in this process',
+    'webhooks called at once; 0 turns delivery off in this process, emails included',
     '64',
     wholeNumber(0, 1000),
   ),

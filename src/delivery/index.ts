@@ -2,7 +2,6 @@ import { type Capacity, NO_CAPACITY, timesOf } from '../store/deliveries/webhook
 import type { Commit } from '../store/submissions/submission-writer.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';
-import { MAIL_CONNECTIONS } from './mail/transport.ts';
 import type { DeliveryOptions } from './options.ts';
 import { createSweeps } from './sweeps/sweeps.ts';
 import { createWebhookHealth } from './webhook/health.ts';
@@ -38,13 +37,14 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   const worker = createWorker({
     database,
     concurrency: settings.concurrency,
-    mailConnections: MAIL_CONNECTIONS,
+    mailConnections: mails.connections,
     times: timesOf(settings.schedule),
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
     onGone: (webhookId) => health.onGone(webhookId),
     signal: graceOver.signal,
     now: options.now,
+    renewEveryMs: options.renewEveryMs,
     log,
     metrics,
   });

@@ -34,6 +34,10 @@ export type DeliveryOptions = {
   openConnector?: typeof buildConnector;
   /** How connections to the mail server are opened; absent: as nodemailer does. */
   openMailSocket?: NonNullable<SMTPPoolOptions['getSocket']>;
+  /** How long the steps of a dialogue with the mail server may take, in milliseconds; absent: `standardTimes`. */
+  smtpTimes?: Record<'connecting' | 'network' | 'server' | 'message', number>;
+  /** How often the leases of emails under way are renewed; absent: `RENEW_EVERY_MS`. */
+  renewEveryMs?: number;
   metrics?: Metrics | undefined;
   tracing?: Tracing | undefined;
 };

@@ -158,10 +158,11 @@ function openCapacity(random: Random) {
     const { channel } = claim.content;
     const since = held.get(claim.id)?.since ?? Number.NaN;
     const ofReceiver = sending.filter((each) => keyOf(each.claim) === keyOf(claim));
-    const ofTenant = sending.filter((each) => each.claim.tenant === claim.tenant);
-    const tenants = new Set([...held.values()].map((each) => each.claim.tenant));
+    const webhooks = sending.filter(isWebhook);
+    const ofTenant = webhooks.filter((each) => each.claim.tenant === claim.tenant);
+    const tenants = new Set([...held.values()].filter(isWebhook).map((each) => each.claim.tenant));
     expectAtMost(performance.now() - since, LONGEST_WAIT_MS[channel]);
-    expectAtMost(sending.length, CONCURRENCY);
+    expectAtMost(webhooks.length, CONCURRENCY);
     expectAtMost(ofReceiver.length, Math.min(most.ofReceiver, trustIn(claim).limit));
     if (channel === 'mail') {
       const mails = sending.filter((each) => each.claim.content.channel === 'mail');
@@ -181,7 +182,10 @@ function openCapacity(random: Random) {
       new Promise((resolve) => {
         const sent = { claim, onAnswer, unproven: isUnproven(claim), end: () => resolve(true) };
         sending.push(sent);
-        sentAtOnce = Math.max(sentAtOnce, sending.length);
+        sentAtOnce = Math.max(
+          sentAtOnce,
+          sending.filter(({ claim }) => claim.content.channel === 'webhook').length,
+        );
         expectWithinBounds(sent);
       }),
     release: async ({ id }) => finish(id),
@@ -202,7 +206,7 @@ function openCapacity(random: Random) {
       );
       for (const claim of claims) held.set(claim.id, { claim, since: performance.now() });
       claimed.push(...claims.map(({ id }) => id));
-      expectAtMost(held.size, most.claimed);
+      expectAtMost([...held.values()].filter(isWebhook).length, most.claimed);
       capacity.add(claims);
     },
     answer() {
@@ -227,6 +231,8 @@ function openCapacity(random: Random) {
     ended: () => ended.toSorted(),
   };
 }
+
+const isWebhook = ({ claim }: { claim: Claim }) => claim.content.channel === 'webhook';
 
 type Sent = { claim: Claim; unproven: boolean; onAnswer: (tookMs: number) => void; end: () => void };
 

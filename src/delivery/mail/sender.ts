@@ -7,7 +7,7 @@ import type { Outcome } from '../worker/attempt.ts';
 import { type ComposeOptions, composeMail, MakingFailed, queuedMailSchema } from './compose.ts';
 import { findMailRefusal } from './may-send.ts';
 import type { MailMessage } from './message.ts';
-import { openMailTransport } from './transport.ts';
+import { MailServerLate, openMailTransport } from './transport.ts';
 
 /** Opens what sends emails, by SMTP or into files, within the limits of each address. */
 export function createMailSender(options: MailSenderOptions): MailSender {
@@ -17,7 +17,6 @@ export function createMailSender(options: MailSenderOptions): MailSender {
   return {
     async send(claim, content, signal) {
       signal.throwIfAborted();
-      const deadline = AbortSignal.timeout(LONGEST_MAIL_MS);
       const addressee = recipientSchema.parse(content.mail);
       const { to } = addressee;
       if (!isEmailAddress(to)) return { outcome: 'dropped', error: 'Not an address.' };
@@ -39,20 +38,17 @@ export function createMailSender(options: MailSenderOptions): MailSender {
 
       try {
         const written = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
-        const until = AbortSignal.any([signal, deadline]);
-        const response = await transport.send({ ...written, signal: until }, claim.id);
+        const response = await transport.send({ ...written, signal }, claim.id);
         return { outcome: 'delivered', responseStatus: statusIn(response), responseBody: response };
       } catch (error) {
         if (signal.aborted || isLocalFault(error)) throw error;
         return failureOf(error);
       }
     },
+    connections: transport.connections,
     close: () => transport.close(),
   };
 }
-
-/** An attempt is cut off then: the lease of its delivery is to last until its result is stored. */
-export const LONGEST_MAIL_MS = 25_000;
 
 const recipientSchema = queuedMailSchema.pick({ to: true, countedAs: true });
 
@@ -84,15 +80,19 @@ function unencoded(text: string): string {
 
 function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
   const { responseStatus, response } = smtpAnswer(error);
+  // After the message it is about that.
+  const isBusy = responseStatus === 421 && codeOf(error) !== 'EMESSAGE';
   return {
     outcome: 'failed',
     error: reasonOf(error, responseStatus),
     final: isUnknownRecipient(error),
+    isBusy,
     responseStatus,
     responseBody: response?.slice(0, MAX_RESPONSE_CHARS),
     facts: {
       code: codeOf(error),
-      ...(codeOf(error) === 'EAUTH' && { hint: 'The mail server refuses the login in SMTP_URL.' }),
+      ...(isBusy && { hint: 'If it takes fewer connections, say how many in SMTP_URL: ?maxConnections=2.' }),
+      ...(codeOf(error) === 'EAUTH' && !isBusy && { hint: 'The mail server refuses the login in SMTP_URL.' }),
     },
   };
 }
@@ -101,8 +101,7 @@ const MAX_RESPONSE_CHARS = 2048;
 
 function reasonOf(error: unknown, responseStatus: number | undefined): string {
   if (responseStatus !== undefined) return `The mail server answered ${responseStatus}.`;
-  const isLate = codeOf(error) === 'EABORT';
-  return isLate ? `Not sent within ${LONGEST_MAIL_MS / 1_000} s.` : "The mail server can't be reached.";
+  return error instanceof MailServerLate ? error.message : "The mail server can't be reached.";
 }
 
 /**
@@ -149,7 +148,10 @@ export type MailSender = {
    * aborted, or the database, this machine or its network fails.
    */
   send(claim: Claim, content: QueuedMailContent, signal: AbortSignal): Promise<Outcome>;
+  /** How many emails may be sent at once. */
+  connections: number;
   close(): void;
 };
 
-export type MailSenderOptions = ComposeOptions & Pick<DeliveryOptions, 'log' | 'openMailSocket'>;
+export type MailSenderOptions = ComposeOptions &
+  Pick<DeliveryOptions, 'log' | 'openMailSocket' | 'smtpTimes'>;

@@ -138,11 +138,8 @@ function outcomeOf({ status, attempt }: Result): AttemptOutcome {
  */
 function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Result {
   const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
-  const ageMs = options.now() - instantOf(claim.id);
-  if (error instanceof DatabaseUnavailable || (isPassing(error) && ageMs < DAY_MS)) {
-    const delayMs = Math.min(Math.max(ageMs / 4, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
-    return { ...waits, delayMs: delayMs * (1 + options.random()) };
-  }
+  if (error instanceof DatabaseUnavailable || (isPassing(error) && ageOf(options, claim) < DAY_MS))
+    return { ...waits, delayMs: pauseOf(options, claim) };
   const delayMs = delayAfter(options, claim);
   if (delayMs === null) return { status: 'failed', error: 'The service could not try it.' };
   return { ...waits, delayMs, steps: 1 };
@@ -150,6 +147,16 @@ function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Resu
 
 function isPassing(error: unknown): boolean {
   return transientFault(error) !== undefined || isLocalFault(error);
+}
+
+function ageOf({ now }: AttemptOptions, { id }: Claim): number {
+  return now() - instantOf(id);
+}
+
+/** A quarter of its age, so that what lasts is tried more and more rarely. */
+function pauseOf(options: AttemptOptions, claim: Claim): number {
+  const delayMs = Math.min(Math.max(ageOf(options, claim) / 4, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
+  return delayMs * (1 + options.random());
 }
 
 const LEAST_PAUSE_MS = 5_000;
@@ -170,7 +177,9 @@ function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timin
   };
   if (outcome.outcome === 'delivered') return { status: 'delivered', attempt };
 
-  const { error, final, wasProcessed, retryAfter } = outcome;
+  const { error, final, wasProcessed, retryAfter, isBusy } = outcome;
+  if (isBusy === true && ageOf(options, claim) < longestTotal(options.settings.schedule) * 1_000)
+    return { status: 'pending', error, delayMs: pauseOf(options, claim) };
   if (final === true) return { status: 'failed', error, attempt };
   const delayMs = delayAfter(options, claim, retryAfter);
   if (delayMs !== null && wasProcessed === true) {
@@ -233,6 +242,8 @@ export type Outcome =
       wasProcessed?: boolean;
       /** The receiver wants no more. */
       gone?: boolean;
+      /** The mail server takes no connection now: this takes no step of the schedule, for as long as that lasts. */
+      isBusy?: boolean;
       /** The `Retry-After` header of the answer. */
       retryAfter?: string | undefined;
       facts?: LoggedFacts;

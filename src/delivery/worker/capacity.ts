@@ -14,7 +14,8 @@ import type { FreeCapacity } from '../../store/deliveries/delivery-queue-table.t
  * - A tenant has at most half while others have deliveries too.
  * - Receivers whose last answer was not quick, or that are not known, have at most half together, those of one tenant
  *   a quarter. The rest is free for receivers that have just answered.
- * - Emails have connections of their own, and no more are claimed than these can send at once.
+ * - Emails have connections of their own, and no more are claimed than these can send at once. They can take minutes, and
+ *   are no part of the concurrency: no webhook waits for them, nor they for webhooks.
  */
 export function createCapacity(options: CapacityOptions): ProcessCapacity {
   const { concurrency, mailConnections, send, release, onFreed } = options;
@@ -28,19 +29,22 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
   /** Those that answered last, which are named to the database. */
   const answered = new Set<Receiver>();
   /** Those with something waiting, in the order of their turns. */
-  const ready = new Set<Receiver>();
+  const ready = { webhook: new Set<Receiver>(), mail: new Set<Receiver>() };
   const underWay = new Set<Promise<void>>();
   let isStopped = false;
 
   function count(receiver: Receiver, what: keyof Counts, change: number): void {
-    for (const counts of [receiver, receiver.tenant, total]) counts[what] += change;
+    receiver[what] += change;
+    if (receiver.channel === 'webhook') for (const counts of [receiver.tenant, total]) counts[what] += change;
+    else if (what === 'claimed') receiver.tenant.mails += change;
   }
 
-  function dispatch(): void {
-    for (const receiver of ready) {
-      if (total.sending >= concurrency) return;
+  function dispatch(channel: Channel): void {
+    const ofChannel = ready[channel];
+    for (const receiver of ofChannel) {
+      if (channel === 'webhook' && total.sending >= concurrency) return;
       const isAtLimit = receiver.sending >= limitOf(receiver);
-      if (isAtLimit || receiver.waiting.length === 0) ready.delete(receiver);
+      if (isAtLimit || receiver.waiting.length === 0) ofChannel.delete(receiver);
       // Whom others keep from starting stays where it is, for the next answer.
       if (isAtLimit || !mayStart(receiver)) continue;
       const next = receiver.waiting.shift();
@@ -48,8 +52,8 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
       if (performance.now() - next.since > LONGEST_WAIT_MS[receiver.channel]) {
         end(receiver, next.claim, released(next.claim));
       } else start(receiver, next.claim);
-      ready.delete(receiver);
-      ready.add(receiver);
+      ofChannel.delete(receiver);
+      ofChannel.add(receiver);
     }
   }
 
@@ -61,20 +65,25 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
   function mayStart(receiver: Receiver): boolean {
     const { channel, tenant } = receiver;
     if (channel === 'mail') return true;
-    if (tenants.size > 1 && tenant.sending >= most.ofTenant) return false;
+    if (
+      tenant.sending >= most.ofTenant &&
+      tenants.values().some((other) => other !== tenant && other.claimed > 0)
+    )
+      return false;
     return isQuick(receiver) || (total.unproven < most.unproven && tenant.unproven < most.unprovenOfTenant);
   }
 
   function start(receiver: Receiver, claim: Claim): void {
-    const unproven = receiver.channel === 'mail' || isQuick(receiver) ? 0 : 1;
+    const { channel } = receiver;
+    const unproven = channel === 'mail' || isQuick(receiver) ? 0 : 1;
     count(receiver, 'sending', 1);
     count(receiver, 'unproven', unproven);
     const onAnswer = (tookMs: number) => {
       count(receiver, 'sending', -1);
       count(receiver, 'unproven', -unproven);
       learn(receiver, tookMs);
-      if (receiver.waiting.length > 0) ready.add(receiver);
-      dispatch();
+      if (receiver.waiting.length > 0) ready[channel].add(receiver);
+      dispatch(channel);
     };
     end(receiver, claim, send(claim, onAnswer));
   }
@@ -106,7 +115,7 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
       count(receiver, 'claimed', -1);
       count(receiver, 'bytes', -bytesOf(claim));
       if (receiver.claimed === 0) active.delete(receiver);
-      if (receiver.tenant.claimed === 0) tenants.delete(receiver.tenant.name);
+      if (receiver.tenant.claimed + receiver.tenant.mails === 0) tenants.delete(receiver.tenant.name);
       const isFree =
         receiver.tenant.claimed <= most.claimedOfTenant / 2 && receiver.claimed <= receiver.limit / 2;
       if (total.claimed <= most.claimed / 2 && isFree) onFreed(isTaken);
@@ -118,7 +127,7 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
   function claimFor(claim: Claim): Receiver {
     const { tenant: name, content } = claim;
     const key = `${name}\n${claim.receiver}`;
-    const tenant = tenants.get(name) ?? { name, claimed: 0, bytes: 0, sending: 0, unproven: 0 };
+    const tenant = tenants.get(name) ?? { name, mails: 0, claimed: 0, bytes: 0, sending: 0, unproven: 0 };
     tenants.set(name, tenant);
     const receiver =
       receivers.get(key) ?? add({ key, tenant, name: claim.receiver, channel: content.channel });
@@ -149,9 +158,10 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
         const { channel, tenant, claimed, waiting, sending } = receiver;
         const ofTenant = inUse.get(tenant);
         if (ofTenant === undefined) continue;
-        if (!isQuick(receiver)) ofTenant.unproven += claimed;
-        if (channel === 'mail') ofTenant.mails += waiting.length + sending;
-        if (channel === 'mail') mails += waiting.length + sending;
+        if (channel === 'mail') {
+          ofTenant.mails += waiting.length + sending;
+          mails += waiting.length + sending;
+        } else if (!isQuick(receiver)) ofTenant.unproven += claimed;
       }
       const unprovenFree = (tenant: Tenant) =>
         Math.max(0, most.claimedUnproven - (inUse.get(tenant)?.unproven ?? 0));
@@ -188,10 +198,11 @@ export function createCapacity(options: CapacityOptions): ProcessCapacity {
           end(receiver, claim, released(claim));
         } else {
           receiver.waiting.push({ claim, since });
-          ready.add(receiver);
+          ready[receiver.channel].add(receiver);
         }
       }
-      dispatch();
+      dispatch('mail');
+      dispatch('webhook');
     },
     async stop() {
       isStopped = true;
@@ -238,7 +249,7 @@ const UNPROVEN_PER_SENT = 2;
 const MAX_CLAIMED_BYTES = 16 * 1024 * 1024;
 
 /** No attempt begins later after the beginning of its lease: it and storing its result take the rest. */
-export const LONGEST_WAIT_MS: Record<Claim['content']['channel'], number> = { webhook: 16_000, mail: 2_000 };
+export const LONGEST_WAIT_MS: Record<Channel, number> = { webhook: 16_000, mail: 2_000 };
 
 const INITIAL_LIMIT = 4;
 
@@ -264,9 +275,9 @@ export type ProcessCapacity = {
 };
 
 export type CapacityOptions = {
-  /** How many deliveries may be sent at once. */
+  /** How many webhooks may be called at once. */
   concurrency: number;
-  /** How many emails may be sent at once, within that. */
+  /** How many emails may be sent at once, beside that. */
   mailConnections: number;
   /**
    * Sends a delivery, calls `onAnswer` with how long the answer took (permanently, if there was none), and resolves
@@ -279,16 +290,22 @@ export type CapacityOptions = {
   onFreed: (taken: boolean) => void;
 };
 
-/** `unproven`: being sent to receivers that had not just answered quickly when it began. */
+/**
+ * Of a tenant, and in total, those of webhooks. `unproven`: being sent to receivers that had not just answered quickly
+ * when it began.
+ */
 type Counts = { claimed: number; bytes: number; sending: number; unproven: number };
 
-type Tenant = Counts & { name: string };
+/** `mails`: how many are claimed. */
+type Tenant = Counts & { name: string; mails: number };
+
+type Channel = Claim['content']['channel'];
 
 type Receiver = Counts & {
   key: string;
   tenant: Tenant;
   name: string;
-  channel: Claim['content']['channel'];
+  channel: Channel;
   /** How many deliveries it may have claimed. */
   limit: number;
   /** By `performance.now()`. */

@@ -1,6 +1,7 @@
 import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/deliveries/claim.ts';
 import { claimByReceiver, claimDue, type ReceiverName } from '../../store/deliveries/delivery-queue.ts';
+import { renewLeases } from '../../store/deliveries/delivery-queue-table.ts';
 import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
 import { type Capacity, NO_CAPACITY } from '../../store/deliveries/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -26,16 +27,37 @@ export function createWorker(options: WorkerOptions): Worker {
     onFreed: (taken) => loop.onFreed(taken),
   });
   const loop = createClaimLoop({ ...options, capacity });
+  /** Webhooks have answered, or been given up, long before their leases end. */
+  const mails = new Map<string, Claim>();
+  const renewal = setInterval(() => {
+    if (mails.size > 0) renewing ??= renew();
+  }, options.renewEveryMs ?? RENEW_EVERY_MS).unref();
+  let renewing: Promise<void> | undefined;
   let stopped = false;
+
+  /** Renews the leases of emails under way, so that no other process is given one that takes long. */
+  async function renew(): Promise<void> {
+    try {
+      for (const { id, lease } of await renewLeases(options.database, [...mails.values()]))
+        Object.assign(mails.get(id) ?? {}, { lease });
+    } catch (error) {
+      options.log.warn({ err: error }, 'Could not renew the leases of emails under way.');
+    }
+    renewing = undefined;
+  }
 
   async function send(claimed: Claim, onAnswer: (tookMs: number) => void): Promise<boolean> {
     const startedAt = performance.now();
+    const isMail = claimed.content.channel === 'mail';
+    if (isMail) mails.set(claimed.id, claimed);
     const { result, gone } = await attempt(claimed, signal);
     onAnswer(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
-    await settle(result);
+    if (isMail) await renewing;
+    mails.delete(claimed.id);
+    await settle({ ...result, lease: claimed.lease });
     if (gone) onGone(claimed.receiver);
     // Those of a failing webhook are postponed together, emails are not.
-    return result.status === 'delivered' || claimed.content.channel === 'mail';
+    return result.status === 'delivered' || isMail;
   }
 
   return {
@@ -46,9 +68,13 @@ export function createWorker(options: WorkerOptions): Worker {
       stopped = true;
       await loop.stop();
       await capacity.stop();
+      clearInterval(renewal);
     },
   };
 }
+
+/** One that fails can be made up for by the next one. */
+export const RENEW_EVERY_MS = 10_000;
 
 /** Attempted without an answer, such as a connection that was refused. */
 function isUnanswered({ status, attempt }: DeliveryResult): boolean {
@@ -66,9 +92,10 @@ export type Worker = {
 };
 
 type WorkerOptions = Omit<ClaimLoopOptions, 'capacity'> & {
-  /** How many deliveries may be under way at once. */
+  /** How many webhooks may be called at once. */
   concurrency: number;
   mailConnections: number;
+  renewEveryMs?: number | undefined;
   /** Of the retry schedule. */
   times: Pick<Capacity, 'delaySeconds' | 'totalSeconds'>;
   /** Must not throw. */

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { mailboxOf } from '../addresses/email-address.ts';
 import type { NameIn } from '../enums.ts';
@@ -6,6 +7,15 @@ import { pseudonymOf, type SecretKey } from '../secrets/secret-key.ts';
 
 /** The name of a kind of email, as it is stored and as REST shows it: that of the proto in lower case. */
 export type MailKind = NameIn<typeof pb.MailKind>;
+
+/**
+ * How the service names itself to the mail server: by its host, or by the domain of its sender if that is no name on the
+ * internet. The address in brackets that nodemailer gives where the machine has no full name is refused by some relays.
+ */
+export function ehloName({ baseUrl, mailFrom }: { baseUrl: string; mailFrom: string }): string {
+  const host = new URL(baseUrl).hostname.replace(/\.$/, '');
+  return host.includes('.') && isIP(host) === 0 ? host : mailFrom.slice(mailFrom.lastIndexOf('@') + 1);
+}
 
 /**
  * What an email that asks an address to confirm something about a form counts against, in the order in which allowances

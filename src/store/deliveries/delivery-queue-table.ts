@@ -116,10 +116,26 @@ capacity as materialized (
 }
 
 /**
- * The lease in seconds. What a claimed delivery may wait, an attempt and storing its result last are shorter together,
- * so that a slow one is not made twice.
+ * The lease in seconds. What a claimed webhook may wait, an attempt and storing its result last are shorter together, so
+ * that a slow one is not made twice. Emails can take longer, and renew it meanwhile.
  */
 export const LEASE_SECONDS = 60;
+
+/**
+ * Lets the leases of deliveries that were claimed begin again. Returns the new leases of those that were not lost. As
+ * `claimDue`, it changes no indexed column.
+ */
+export async function renewLeases(db: Queries, claims: Leased[]): Promise<Leased[]> {
+  const rows = await db.execute(
+    `update delivery_queue q set leased_until = now() + $2 * interval '1 second'
+     from json_to_recordset($1::json) as held(id text, lease timestamptz)
+     where q.id = held.id and q.leased_until = held.lease returning q.id, q.leased_until`,
+    [JSON.stringify(claims.map(({ id, lease }) => ({ id, lease }))), LEASE_SECONDS],
+  );
+  return rows.map(({ id, leased_until: lease }) => ({ id: String(id), lease: String(lease) }));
+}
+
+type Leased = { id: string; lease: string };
 
 /** How many deliveries a process can attempt beside those that it has. */
 export type FreeCapacity = {

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import { createTransport } from 'nodemailer';
 import { request } from 'undici';
 import type { Config } from '../../../config.ts';
+import { ehloName } from '../../../domain/delivery/mails.ts';
 import { listenOn } from '../../../listeners/ports.ts';
 import { type Finding, findingsAbout, reasonOf } from '../../terminal.ts';
 
@@ -10,17 +11,19 @@ const ports = findingsAbout('ports');
 const addresses = findingsAbout('addresses');
 
 /** Whether the mail server answers and takes the user and password. */
-export async function* checkMail({ smtpUrl, dataDir, mailFrom }: Config): AsyncGenerator<Finding> {
+export async function* checkMail(config: Config): AsyncGenerator<Finding> {
+  const { smtpUrl, dataDir, mailFrom } = config;
   if (smtpUrl === undefined) {
     yield mail.warning(`nothing is sent: emails are saved to ${dataDir}/mail. Set SMTP_URL.`);
     return;
   }
   const transport = createTransport({
     url: smtpUrl,
-    connectionTimeout: TIMEOUT_MS,
-    greetingTimeout: TIMEOUT_MS,
-    dnsTimeout: TIMEOUT_MS,
-    socketTimeout: TIMEOUT_MS,
+    name: ehloName(config),
+    connectionTimeout: MAIL_TIMEOUT_MS,
+    greetingTimeout: MAIL_TIMEOUT_MS,
+    dnsTimeout: MAIL_TIMEOUT_MS,
+    socketTimeout: MAIL_TIMEOUT_MS,
   });
   const { host } = new URL(smtpUrl);
   try {
@@ -104,3 +107,6 @@ function hostOf(host: string): string {
 }
 
 const TIMEOUT_MS = 5_000;
+
+/** Some mail servers greet strangers late on purpose. */
+const MAIL_TIMEOUT_MS = 60_000;
