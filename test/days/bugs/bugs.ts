@@ -247,12 +247,17 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/delivery/worker/attempt.ts',
-        find: '  const ageMs = options.now() - instantOf(claim.id);\n',
-        replace: `  const ageMs = options.now() - instantOf(claim.id);
+        find: "  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;\n",
+        replace: `  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
   if (isLocalFault(error)) return { status: 'failed', error: 'The service could not try it.' };
 `,
       },
     ],
+  },
+  {
+    name: 'a mail server has as little time for a message as for a command',
+    rules: ['mails at most once'],
+    edits: [{ file: 'src/delivery/mail/transport.ts', find: 'message: 600_000', replace: 'message: 10_000' }],
   },
   {
     name: 'keys that a revoked key made go on',

@@ -10,7 +10,7 @@ export async function plant(edits: readonly Edit[]): Promise<PlantedSource> {
   try {
     for (const name of ['src', 'test/days', 'test/support'])
       await cp(join(root, name), join(folder, name), { recursive: true });
-    for (const name of ['node_modules', 'gen', 'package.json', 'tsconfig.json'])
+    for (const name of ['node_modules', 'gen', 'package.json', 'tsconfig.json', 'docs', 'README.md'])
       await symlink(join(root, name), join(folder, name));
     for (const edit of edits) await apply(folder, edit);
   } catch (error) {

@@ -182,6 +182,7 @@ const troubles: readonly Fault[] = [
   'mail-slow',
   'mail-silent',
   'mail-lost',
+  'mail-scan',
   'mail-4xx-sender',
   'mail-5xx-sender',
   'mail-4xx-recipient',

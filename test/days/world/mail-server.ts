@@ -55,7 +55,7 @@ export class MailServer {
 
   /** A server for one connection. */
   #serve(connection: MemorySocket): SMTPServer {
-    const { faults, now, onMail } = this.#options;
+    const { faults, now, onMail, pause } = this.#options;
     const refuse = (observed: Pick<MailObserved, 'from' | 'to' | 'step'>, status: number | undefined) => {
       if (status === undefined) return undefined;
       onMail({ kind: 'mail', at: now(), raw: '', ...observed, answered: status });
@@ -79,15 +79,16 @@ export class MailServer {
       },
       onData: (stream, { envelope }, done) => {
         void buffer(stream).then(
-          (bytes) => {
+          async (bytes) => {
             const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
             const to = envelope.rcptTo.map(({ address }) => address);
             const raw = bytes.toString('utf8');
-            const fault = faults.of(['mail-4xx-data', 'mail-lost'], ...to);
+            const fault = faults.of(['mail-4xx-data', 'mail-lost', 'mail-scan'], ...to);
             if (fault === 'mail-4xx-data') return done(refuse({ from, to, step: 'data' }, 452));
             this.#taken.push({ to, raw });
             const isLost = fault === 'mail-lost';
             onMail({ kind: 'mail', at: now(), from, to, raw, step: 'data', answered: isLost ? 'lost' : 250 });
+            if (fault === 'mail-scan') await runAs(undefined, () => pause(11_000, 20_000));
             if (isLost) connection.reset();
             else done();
           },

@@ -171,8 +171,8 @@ export type Receiver = {
 /**
  * What can be wrong with a peer. Of receivers (about: name, or `*`): `refused`, `reset`, `slow`, `silent`, `lost` (taken
  * but the reply is lost), `4xx`, `5xx`, `unknown-name`, `no-name-server`. Of the mail server (about: `*`, or an address):
- * `mail-refused`, `mail-reset`, `mail-slow`, `mail-silent`, `mail-lost`, `mail-4xx-sender`, `mail-5xx-sender`,
- * `mail-4xx-recipient`, `mail-5xx-recipient`, `mail-4xx-data`. Of the store of uploads (about: `*`): `store-away`,
+ * `mail-refused`, `mail-reset`, `mail-slow`, `mail-silent`, `mail-lost`, `mail-scan` (taken, and answered only after it
+ * was scanned), `mail-4xx-sender`, `mail-5xx-sender`, `mail-4xx-recipient`, `mail-5xx-recipient`, `mail-4xx-data`. Of the store of uploads (about: `*`): `store-away`,
  * `store-lost`. Of the process's clock (about: milliseconds it is off by): `clock-off`.
  */
 export type Fault =
@@ -190,6 +190,7 @@ export type Fault =
   | 'mail-slow'
   | 'mail-silent'
   | 'mail-lost'
+  | 'mail-scan'
   | 'mail-4xx-sender'
   | 'mail-5xx-sender'
   | 'mail-4xx-recipient'
