@@ -27,6 +27,14 @@ export function policyOf(method: DescMethod): Policy {
 }
 
 /**
+ * Whether the answers of a method are too small to compress. Then no encoding is announced: the health checks within
+ * channels of older gRPC libraries (Python and Ruby of Debian 12) end their program on any.
+ */
+export function isPlain({ parent }: DescMethod): boolean {
+  return parent.typeName === Health.typeName;
+}
+
+/**
  * How much a request message of an RPC may hold, whatever the protocol; a JSON body by REST is one, too. `keyless`
  * callers have no key.
  */

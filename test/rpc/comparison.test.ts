@@ -96,6 +96,12 @@ const intended: Difference[] = [
       kind === 'unary' && protocol === 'grpc' && fault === 'a long failure in gzip',
     parts: ['words', 'details'],
   },
+  ...['header connect-content-encoding', 'header grpc-encoding'].map((part) => ({
+    why: 'Nothing about health is worth compressing, and older health checks of gRPC end their program on an encoding',
+    isOf: ({ kind }: Call, stock: Record<string, string | undefined>) =>
+      kind === 'server stream' && stock[part] !== undefined,
+    parts: [part],
+  })),
   {
     why: 'A GET has no body, of which it could tell the type',
     isOf: ({ fault }) => fault === 'a GET with a type of content',

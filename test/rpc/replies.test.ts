@@ -57,6 +57,27 @@ describe('an RPC reply', () => {
   });
 });
 
+describe('an answer about health', () => {
+  it.each([
+    ['/grpc.health.v1.Health/Check', 'identity'],
+    ['/grpc.health.v1.Health/Check', 'gzip'],
+    ['/grpc.health.v1.Health/Watch', 'identity'],
+    ['/grpc.health.v1.Health/Watch', 'gzip'],
+  ])('announces no encoding: %s asked in %s', async (path, encoding) => {
+    using connection = openHttp2(service.grpcUrl);
+
+    const { headers } = await connection.call(path, [envelope(empty)], {
+      'content-type': 'application/grpc',
+      'grpc-encoding': encoding,
+      'grpc-accept-encoding': 'identity, deflate, gzip',
+      'grpc-timeout': '500m',
+    });
+
+    expect(headers['content-type']).toMatch(/^application\/grpc/);
+    expect(headers['grpc-encoding']).toBeUndefined();
+  });
+});
+
 describe('a request with two Host headers', () => {
   it.each(['/health', healthPath, '/f/sess_x'])('answers 400: %s', async (path) => {
     const head = `GET ${path} HTTP/1.1\r\nHost: a.example\r\nhost: b.example\r\n\r\n`;

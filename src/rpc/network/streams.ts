@@ -8,7 +8,7 @@ import {
 } from '@connectrpc/connect';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { longestCallMs } from '../../domain/limits/limits.ts';
-import { limitsOf } from '../../domain/methods.ts';
+import { isPlain, limitsOf } from '../../domain/methods.ts';
 import type { Served } from '../registry.ts';
 import {
   checkedGzip,
@@ -73,6 +73,7 @@ export async function answerStream(
   const spoken = spokenBy(header.get('content-type')) ?? connectJson;
   const { protocol } = spoken;
   shortenDeadline(protocol, header);
+  if (isPlain(method)) header.set(protocol.acceptEncoding, 'identity');
   const readable = { method, spoken, encoding: header.get(protocol.encoding), values, request, response };
   const body = method.methodKind === 'server_streaming' ? envelopeOf(readable) : receiveParts(readable);
   if (!protocol.isText) {

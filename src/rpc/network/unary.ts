@@ -14,6 +14,7 @@ import { Code, ConnectError, type ConnectRouterOptions } from '@connectrpc/conne
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { withFailure } from '../../domain/errors/failure.ts';
 import { longestCallMs } from '../../domain/limits/limits.ts';
+import { isPlain } from '../../domain/methods.ts';
 import { type Arrival, arrivalKey, type MethodCall } from '../method-calls.ts';
 import type { Served } from '../registry.ts';
 import { messageIn, type Received, receiveMessage, refuseAnnounced, unreadable } from './message.ts';
@@ -75,7 +76,7 @@ export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promis
   } finally {
     clearTimeout(deadline);
   }
-  if (takesGzip(header.get(protocol.acceptEncoding), encoding)) await compress(reply);
+  if (!isPlain(method) && takesGzip(header.get(protocol.acceptEncoding), encoding)) await compress(reply);
   return protocol.answer(reply, codec);
 }
 
