@@ -14,7 +14,7 @@ import {
 } from '../admission/read-body.ts';
 import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
 import { definitionMessageOf } from '../domain/definition/definition-proto.ts';
-import { checkQuestions } from '../domain/definition/questions.ts';
+import { checkQuestions, withWholeOptions } from '../domain/definition/questions.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { hasCode } from '../domain/errors/system-errors.ts';
 import { custom, pathOf, type Violation } from '../domain/errors/violations.ts';
@@ -160,7 +160,10 @@ export function readSubject(
   if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
   if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
   const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
-  if (checked.ok) return { ok: true, value: { case: 'definition', value: definitionMessageOf(definition) } };
+  if (checked.ok) {
+    const whole = { ...definition, fields: withWholeOptions([definition.fields].flat()) };
+    return { ok: true, value: { case: 'definition', value: definitionMessageOf(whole) } };
+  }
   const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
   return { ok: false, violations };
 }

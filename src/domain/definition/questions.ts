@@ -19,12 +19,12 @@ export function checkQuestions(
   return { ok: false, violations: [...refused, ...(checked.ok ? [] : checked.violations)] };
 }
 
-/** Gives fields without one an id, made of their label, and a type. */
+/** Gives fields without one an id, made of their label, and a type; options as `withWholeOptions` does. */
 export function withFieldIds(fields: unknown): unknown {
   // More are refused, with ids or without.
   if (!Array.isArray(fields) || fields.length > formLimits.fields) return fields;
   const taken = new Set(fields.flatMap((field) => (isObject(field) && isGiven(field.id) ? [field.id] : [])));
-  return fields.map((field: unknown) => {
+  return withWholeOptions(fields).map((field: unknown) => {
     if (!isObject(field)) return field;
     const { id, type, ...rest } = field;
     if (isGiven(id)) return { id, type: isGiven(type) ? type : 'text', ...rest };
@@ -32,6 +32,15 @@ export function withFieldIds(fields: unknown): unknown {
     const made = idOf(rest.label, taken);
     taken.add(made);
     return { id: made, type: isGiven(type) ? type : 'text', ...rest };
+  });
+}
+
+/** Fields with options that are texts: each is its label and value. */
+export function withWholeOptions(fields: unknown[]): unknown[] {
+  const whole = (option: unknown) => (typeof option === 'string' ? { value: option, label: option } : option);
+  return fields.map((field) => {
+    const options = isObject(field) ? field.options : undefined;
+    return isObject(field) && Array.isArray(options) ? { ...field, options: options.map(whole) } : field;
   });
 }
 

@@ -75,12 +75,12 @@ export const session = shape(SessionSchema, '', {
   reason: z.string().exactOptional().describe('Why the person declined.'),
 });
 
-/** One of a question's options, as models write it. */
-export const option = {
-  type: 'object' as const,
-  required: ['label', 'value'],
-  properties: { label: { type: 'string' as const }, value: { type: 'string' as const } },
-};
+const text = { type: 'string' as const };
+const properties = { label: text, value: text };
+const choice = { type: 'object' as const, required: ['label', 'value'], properties };
+
+/** One of a question's options, as models write it; a text is both. */
+export const option = { anyOf: [text, choice] };
 
 /**
  * The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the
