@@ -222,10 +222,15 @@ function elicitedProperty(field: Field): JsonObject | undefined {
     maxLength,
     format: _,
     uniqueItems: __,
-    ...schema
+    anyOf: ___,
+    multipleOf = 1,
+    ...shape
   } = rules.jsonSchema(field, field.required);
+  const schema: JsonObject = { ...shape, ...(field.step === 1 && { type: 'integer' }) };
+  const description = [field.description, hintsOf(field)].filter(Boolean).join('\n');
   const isShaped = (pattern !== undefined && pattern !== SAYS_SOMETHING) || allOf !== undefined;
-  const isUnsaid = format === undefined ? isShaped : (field.pattern ?? field.min ?? field.max) !== undefined;
+  const isKnown = !isShaped || (format ?? examples[field.type]) !== undefined;
+  const isUnsaid = !isKnown || field.pattern !== undefined || multipleOf !== 1;
   const { type, items } = schema;
   const sayable = typeof type === 'string' ? keywords[type] : undefined;
   const choices = field.options?.map(({ value, label }) => ({ const: value, title: label }));
@@ -236,7 +241,7 @@ function elicitedProperty(field: Field): JsonObject | undefined {
   return {
     ...rest,
     title: field.label,
-    ...(field.description !== undefined && { description: field.description }),
+    ...(description !== '' && { description }),
     ...(format !== undefined && { format }),
     ...(maxLength !== undefined && maxLength !== DEFAULT_MAX_LENGTH && format === undefined && { maxLength }),
     ...(values !== undefined && choices !== undefined && { oneOf: choices }),
@@ -252,9 +257,23 @@ const keywords: Record<string, readonly string[]> = {
   string: ['type', 'minLength', 'enum'],
   number: ['type', 'minimum', 'maximum'],
   integer: ['type', 'minimum', 'maximum'],
-  boolean: ['type'],
+  // Of a box that must be ticked: a no is refused here.
+  boolean: ['type', 'enum'],
   array: ['type', 'items', 'minItems', 'maxItems'],
 };
+
+/** What the schema of a text can't say, in signs that need no language: the form, the bounds and the choices. */
+function hintsOf({ type, min, max, options = [], allowOther }: Field): string {
+  return [
+    ...(examples[type] ?? []),
+    ...(typeof min === 'string' ? [`≥ ${min}`] : []),
+    ...(typeof max === 'string' ? [`≤ ${max}`] : []),
+    ...(allowOther === true ? [[...options.map(({ label }) => label), '…'].join(' / ')] : []),
+  ].join(', ');
+}
+
+/** Of texts that have no format in JSON Schema that clients know. */
+const examples: Partial<Record<Field['type'], [string]>> = { time: ['hh:mm'], phone: ['+1 555 0100'] };
 
 /** The formats that stand for patterns of ours. */
 const formats: Partial<Record<Field['type'], string>> = {

@@ -40,16 +40,38 @@ describe('elicitationForm', () => {
     expect(JSON.stringify(form)).not.toMatch(/pattern|enum|uniqueItems/);
   });
 
+  it('says as a hint what a client can ask for, but its schema has no word for', () => {
+    const options = [{ label: 'Small', value: 's' }];
+    const form = formOf([
+      { id: 'whole', type: 'number', step: 1, min: 0 },
+      { id: 'day', type: 'date', min: '2026-01-01', max: '2026-12-31' },
+      { id: 'at', type: 'time', description: 'When?', min: '09:00' },
+      { id: 'phone', type: 'phone' },
+      { id: 'size', type: 'select', options, allowOther: true },
+      { id: 'agreed', type: 'checkbox', required: true },
+    ]);
+
+    expect(form).toMatchObject({
+      type: 'object',
+      properties: {
+        whole: { type: 'integer', title: 'Whole', minimum: 0 },
+        day: { type: 'string', title: 'Day', format: 'date', description: '≥ 2026-01-01, ≤ 2026-12-31' },
+        at: { type: 'string', title: 'At', description: 'When?\nhh:mm, ≥ 09:00' },
+        phone: { type: 'string', title: 'Phone', description: '+1 555 0100' },
+        size: { type: 'string', title: 'Size', description: 'Small / …' },
+        agreed: { type: 'boolean', title: 'Agreed' },
+      },
+      required: ['agreed'],
+    });
+  });
+
   it.each<[string, object]>([
     ['a pattern', { type: 'text', pattern: 'a+' }],
-    ['a phone number', { type: 'phone' }],
-    ['a time', { type: 'time' }],
-    ['a first day', { type: 'date', min: '2026-01-01' }],
+    ['a phone number with a pattern', { type: 'phone', pattern: '\\+49.*' }],
     ['a step', { type: 'number', step: 0.5 }],
-    ['a box that must be ticked', { type: 'checkbox', required: true }],
     [
-      'another text beside choices',
-      { type: 'select', options: [{ label: 'A', value: 'a' }], allowOther: true },
+      'other texts among several choices',
+      { type: 'multi_select', options: [{ label: 'A', value: 'a' }], allowOther: true },
     ],
     ['an order', { type: 'ranking', options: ['a', 'b'].map((value) => ({ label: value, value })) }],
     ['an address', { type: 'address' }],
