@@ -94,7 +94,8 @@ export async function compose(config: Config, outside: Outside): Promise<Service
     metrics,
     isRead: tracing !== undefined,
   });
-  const handlers = createRequestHandlers(config, { api, secrets, accessLog, log, now, fetch: outside.fetch });
+  const parts = { api, secrets, reactions: events, accessLog, log, now, fetch: outside.fetch };
+  const handlers = createRequestHandlers(config, parts);
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
   const owned = started.move();

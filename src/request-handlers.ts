@@ -72,7 +72,7 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
 
 /** The pages, MCP and the REST interface. */
 function createExpressApp(config: Config, parts: Parts): Express {
-  const { api, secrets: sealer, log, now } = parts;
+  const { api, secrets: sealer, reactions, log, now } = parts;
   const {
     baseUrl,
     hostedUrl,
@@ -103,7 +103,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
   const pagesAndMcp = express
     .Router()
     .use(createHostedPages({ ...shared, now, hostedUrl, allowPublicCreate, docs, demo, guides }))
-    .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens, guides }));
+    .use(createMcp({ ...shared, identify, sealer, reactions, ownOrigins, tokens, guides }));
   // REST calls are the most frequent: they are not compared with the paths of all pages first. With a server they go on
   // in the next phase of the event loop, so that more of them share a statement: that is a fifth more of reads by id and
   // of submissions. With the embedded database it
@@ -229,4 +229,4 @@ type Parts = {
   /** Milliseconds since 1970. */
   now: () => number;
   fetch: typeof globalThis.fetch | undefined;
-};
+} & Pick<McpOptions, 'reactions'>;

@@ -64,6 +64,49 @@ describe('two processes on one database', () => {
     expect(slowest.toSorted((a, b) => a - b)[2]).toBeLessThan(1_000);
   });
 
+  it('tell each other what a person does in the dialog of an MCP client', async () => {
+    const mcp = (at: Process, message: object, headers: Record<string, string> = {}) =>
+      fetch(`${at.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          ...authorized,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          ...headers,
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+        signal: AbortSignal.timeout(20_000),
+      });
+    const begun = await mcp(there, {
+      id: 1,
+      method: 'initialize',
+      params: {
+        protocolVersion: '2025-11-25',
+        capabilities: { elicitation: {} },
+        clientInfo: { name: 'c', version: '1' },
+      },
+    });
+    const session = { 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' };
+    const ask = { questions: [{ label: 'May we?', type: 'boolean' }], allow_decline: false };
+
+    const asking = await mcp(
+      here,
+      { id: 2, method: 'tools/call', params: { name: 'ask_person', arguments: ask } },
+      session,
+    );
+    const messages: { id: string; result?: { structuredContent: { next: string } } }[] = [];
+    const decoder = new TextDecoder();
+    for await (const part of asking.body ?? []) {
+      const text = decoder.decode(part);
+      for (const [, data = ''] of text.matchAll(/^data: (.+)$/gm)) messages.push(JSON.parse(data));
+      const { id } = messages[0] ?? {};
+      if (messages.length !== 1 || id === undefined) continue;
+      expect((await mcp(there, { id, result: { action: 'decline' } }, session)).status).toBe(202);
+    }
+
+    expect(messages[1]?.result?.structuredContent.next).toContain('declined in the client');
+  });
+
   it('let a stream go on in the other, and answer those who wait when they stop', async () => {
     await using stream = await watch(here);
     const id = await givenSession();

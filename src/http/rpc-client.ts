@@ -41,14 +41,18 @@ export class RpcClient {
     this.#credential = credential;
   }
 
-  /** Calls one RPC with one message. `waits`: it may take long on purpose, and ends when the client goes. */
+  /**
+   * Calls one RPC with one message. `waits`: it may take long on purpose, and ends when the client goes, or the signal
+   * is aborted.
+   */
   call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     input: MessageInitShape<I>,
-    { waits = false }: { waits?: boolean } = {},
+    { waits = false }: { waits?: boolean | AbortSignal } = {},
   ): Promise<MessageShape<O>> {
     const { header, values } = this.begin();
-    const signal = waits ? signalOfEnd(this.response) : undefined;
+    const gone = waits === false ? undefined : signalOfEnd(this.response);
+    const signal = gone && waits instanceof AbortSignal ? AbortSignal.any([gone, waits]) : gone;
     // Not async, and with a function from elsewhere: calls that wait would keep all of this.
     const reply = this.#transport.unary(method, signal, undefined, header, input, values);
     return reply.finally(untilTimeSlice).then(messageFor(this.response), refused);

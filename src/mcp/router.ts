@@ -19,7 +19,7 @@ import {
   withMetadata,
 } from './authorization/token-scopes.ts';
 import { modesOfSession, sessionIdFor } from './elicitation-modes.ts';
-import type { RequestContext, Sealer } from './tool.ts';
+import type { Reactions, RequestContext, Sealer } from './tool.ts';
 
 /**
  * The MCP server at `/mcp`, as a client of the RPCs, and what describes it to those who look for it. Requests to other
@@ -71,6 +71,7 @@ export function createMcp(options: McpOptions): Router {
       mayCall: (rpc) => mayCall(policyOf(rpc), caller),
       keyId: caller.keyId ?? '',
       sealer,
+      reactions: options.reactions,
       olderClient: modesOfSession(request.get('mcp-session-id'), sealer),
       baseUrl,
       allowPrivateUrls,
@@ -114,7 +115,8 @@ export function createMcp(options: McpOptions): Router {
 const clientResponse = z.object({
   id: z.string(),
   method: z.undefined().optional(),
-  result: z.looseObject({}),
+  /** Absent where the client failed. */
+  result: z.unknown().optional(),
 });
 
 /** Refuses a request as a whole, as JSON-RPC has it. */
@@ -207,6 +209,7 @@ export type McpOptions = {
   /** Tells whose key a request has, for all its calls. Throws as a call does without a valid one. */
   identify: (header: Headers, values: ContextValues) => Promise<Caller>;
   sealer: Sealer;
+  reactions: Reactions;
   /** The public address of the service, without a slash at the end. */
   baseUrl: string;
   /** The documents that are served as Markdown at `/docs/<name>.md`. */

@@ -115,6 +115,7 @@ export type RequestContext = {
   /** The caller's key; empty for calls without one, where none is required. */
   keyId: string;
   sealer: Sealer;
+  reactions: Reactions;
   /** How a client of before 2026-07-28 can ask its user, if it can. */
   olderClient: ElicitationModes | undefined;
   /** The address of the service, without a slash at the end. */
@@ -123,6 +124,12 @@ export type RequestContext = {
   allowPrivateUrls: boolean;
   /** Logs a fault of this process, and returns the id of the request, which the log has too. */
   logFault: (error: unknown) => string;
+};
+
+/** Leads from the message of a client to the call that waits for it, which another process may serve. */
+export type Reactions = {
+  sendText: (text: string) => void;
+  follow: (follower: { onText: (text: string) => void }) => Promise<Disposable>;
 };
 
 /** The same for a call of a tool. */

@@ -151,17 +151,53 @@ describe.each(oneEngine('pglite'))('ask_person on %s', (engine) => {
     }
   });
 
-  it('says what does not fit of an answer, and leaves the session open', async () => {
-    await using agent = await startAgent(service, forms);
-    agent.client.setRequestHandler('elicitation/create', () => ({
-      action: 'accept',
-      content: { consent: 'x' },
-    }));
+  it.each<[string, object, { allow?: boolean; status: string; says: string }]>([
+    ['a no', { action: 'decline' }, { status: 'declined', says: 'declined to answer' }],
+    [
+      'a no without the right to it',
+      { action: 'decline' },
+      { allow: false, status: 'open', says: 'declined' },
+    ],
+    [
+      'a no with null',
+      { action: 'decline', content: null },
+      { status: 'declined', says: 'declined to answer' },
+    ],
+    ['a closed dialog', { action: 'cancel' }, { status: 'open', says: 'without an answer' }],
+    [
+      'a closed dialog with null',
+      { action: 'cancel', content: null },
+      { status: 'open', says: 'without an' },
+    ],
+    ['no content', { action: 'accept', content: null }, { status: 'open', says: 'do not fit' }],
+    ['a wrong answer', { action: 'accept', content: { ok: 'x' } }, { status: 'open', says: 'do not fit' }],
+    ['content of no kind', { action: 'accept', content: 'yes' }, { status: 'open', says: 'did not say' }],
+    ['an unknown action', { action: 'perhaps' }, { status: 'open', says: 'did not say' }],
+    ['nothing', {}, { status: 'open', says: 'did not say' }],
+  ])(
+    'says the same of %s in both eras, at once, and what it is for consent',
+    async (_name, reaction, expected) => {
+      const { allow = true, status, says } = expected;
+      const ask = {
+        questions: [{ id: 'ok', type: 'boolean', label: 'May we?', required: true }],
+        allow_decline: allow,
+      };
 
-    const { facts } = await agent.use('ask_person', args());
+      for (const facts of [await askStateless(ask, reaction), await askOlder(ask, { result: reaction })]) {
+        expect(facts).toMatchObject({ status, next: expect.stringContaining(says) });
+        expect(facts.next).toContain('do not assume consent');
+        expect(facts.next.includes('show the url')).toBe(status === 'open');
+      }
+    },
+  );
 
-    expect(facts).toMatchObject({ status: 'open', next: expect.stringContaining('consent') });
-    expect(facts.next).toContain('show the url');
+  it('does not wait for a person whom the client could not ask', async () => {
+    const ask = { questions: [{ id: 'ok', type: 'boolean', label: 'May we?' }] };
+
+    const facts = await askOlder(ask, { error: { code: -32_603, message: 'no display' } });
+
+    expect(facts).toMatchObject({ status: 'open', next: expect.stringContaining('could not ask') });
+    expect(facts.next).toContain('do not assume consent');
   });
 
   it.each<[string, object[]]>([
@@ -328,6 +364,57 @@ describe.each(oneEngine('pglite'))('ask_person on %s', (engine) => {
     expect(facts.next).toContain('submissions:read');
   });
 
+  /** Asks as a client of 2026-07-28 does, whose person reacts so. */
+  async function askStateless(ask: object, reaction: object) {
+    await using agent = await startAgent(service, forms);
+    const request = { method: 'tools/call' as const, params: { name: 'ask_person', arguments: { ...ask } } };
+    const { requestState } = (await agent.client.request(request, { allowInputRequired: true })) as {
+      requestState?: string;
+    };
+    const again = { ...request.params, requestState, inputResponses: { answers: reaction } };
+    const done = await agent.client.request({ ...request, params: again }, { allowInputRequired: true });
+    return (done as { structuredContent?: Parsed }).structuredContent;
+  }
+
+  /** Asks as a client of 2025-11-25 does, which sends this response. Its call may wait no longer than a second. */
+  async function askOlder(ask: object, response: object) {
+    const headers = {
+      authorization: `Bearer ${service.key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    const send = (message: object, more: Record<string, string> = {}) =>
+      fetch(`${service.url}/mcp`, {
+        method: 'POST',
+        headers: { ...headers, ...more },
+        body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+        signal: AbortSignal.timeout(10_000),
+      });
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: { elicitation: {} },
+      clientInfo: { name: 'a', version: '1' },
+    };
+    const begun = await send({ id: 1, method: 'initialize', params });
+    const more = {
+      'mcp-session-id': begun.headers.get('mcp-session-id') ?? '',
+      'mcp-protocol-version': '2025-11-25',
+    };
+    const call = { id: 2, method: 'tools/call', params: { name: 'ask_person', arguments: ask } };
+    const { body } = await send(call, more);
+    let text = '';
+    let answered = false;
+    for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += part;
+      const [asked, done] = [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => JSON.parse(data));
+      if (done !== undefined) return done.result.structuredContent;
+      if (asked === undefined || answered) continue;
+      answered = true;
+      expect((await send({ id: asked.id, ...response }, more)).status).toBe(202);
+    }
+    throw new Error(`The call ended without a result: ${text}`);
+  }
+
   async function expire(id: string): Promise<void> {
     await service.database.execute(
       "update sessions set expires_at = now() - interval '1 second' where id = $1",
@@ -339,3 +426,6 @@ describe.each(oneEngine('pglite'))('ask_person on %s', (engine) => {
 function idIn(url: string): string {
   return url.split('/').at(-1) ?? '';
 }
+
+/** Tests look into results, and fail on what is not there. */
+type Parsed = ReturnType<typeof JSON.parse>;

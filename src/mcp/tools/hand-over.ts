@@ -49,8 +49,17 @@ export async function handOver(
     return inputRequired({ inputRequests: { [REQUEST]: request }, requestState: state });
   }
   const also = mode === 'url' && { elicitationId: state };
+  const reacted = new AbortController();
+  const onText = (text: string) => {
+    if (text.startsWith(`${state} `)) reacted.abort(text.slice(state.length + 1));
+  };
+  using _following = await tool.reactions.follow({ onText });
   await tool.sendToClient({ id: state, method: 'elicitation/create', params: { mode, ...params, ...also } });
-  return waitFor(opened.id, WAIT_SECONDS, tool);
+  const wait = { ...tool, until: reacted.signal };
+  return await waitFor(opened.id, WAIT_SECONDS, wait).catch((error: unknown) => {
+    if (!reacted.signal.aborted) throw error;
+    return outcomeAfter(String(reacted.signal.reason), opened.id, tool);
+  });
 }
 
 /**
@@ -69,16 +78,18 @@ export async function resume(
   responses: Record<string, unknown> | undefined,
   tool: ToolContext,
 ): Promise<Outcome> {
-  const { data: response } = elicitResult.safeParse(responses?.[REQUEST]);
-  const problem = await settle({ id, mode }, response, tool);
-  // That the person opened a link says nothing of the answers.
-  if (mode === 'url' && response?.action === 'accept') return waitFor(id, WAIT_SECONDS, tool);
+  const reaction = await settle({ id, mode }, responses?.[REQUEST], tool);
+  return reaction === undefined ? waitFor(id, WAIT_SECONDS, tool) : outcomeAfter(reaction, id, tool);
+}
+
+/** What came of a session, with what the person did in the client where that did not end it. */
+async function outcomeAfter(reaction: string, id: string, tool: ToolContext): Promise<Outcome> {
   const outcome = outcomeOf(await tool.call(rpcs.getSession, { sessionId: id }), tool);
   if (outcome.facts.status !== 'open') return outcome;
   return {
     facts: outcome.facts,
     next: [
-      problem ?? wordsFor[response?.action ?? 'none'],
+      reaction,
       'The session is still open: show the url, and call wait_for_session; cancel_session ends it.',
     ],
   };
@@ -86,11 +97,16 @@ export async function resume(
 
 /**
  * Does what a response of a client before 2026-07-28 says: it is no part of a call. The call that waits for the session
- * sees what came of it. Throws for what is no response to a request of this service to this caller.
+ * is told of it. Throws for what is no response to a request of this service to this caller.
  */
 export async function takeResponse({ id, result }: ClientResponse, tool: RequestContext): Promise<void> {
   const { session_id, mode } = pendingOf(id, tool);
-  await settle({ id: session_id, mode }, elicitResult.safeParse(result).data, tool);
+  const report = (reaction: string) => tool.reactions.sendText(`${id} ${reaction}`);
+  const reaction = await settle({ id: session_id, mode }, result, tool).catch((error: unknown) => {
+    report(unfit(`could not be taken: ${restErrorOf(error).body.error.message}`));
+    throw error;
+  });
+  if (reaction !== undefined) report(reaction);
 }
 
 function pendingOf(id: string, tool: RequestContext): Pending {
@@ -101,31 +117,42 @@ function pendingOf(id: string, tool: RequestContext): Pending {
   }
 }
 
-/** Submits or declines the session as the person did; what keeps it from that, if it is about the answers. */
+/**
+ * Submits or declines the session as the person did, and says what that was, or what is wrong with the answers.
+ * Undefined if the person opened a link, which says nothing of the answers.
+ */
 async function settle(
   { id, mode }: { id: string; mode: Mode },
-  response: z.output<typeof elicitResult> | undefined,
+  given: unknown,
   { call }: RequestContext,
 ): Promise<string | undefined> {
+  const { data: response } = elicitResult.safeParse(given);
+  const reaction = wordsFor[response?.action ?? 'none'];
   if (response?.action === 'decline') {
     const { session: read } = await call(rpcs.getSession, { sessionId: id });
     if (present(read).allowDecline && session.of(read).status === 'open') {
       await call(rpcs.declineSession, { sessionId: id });
     }
   }
-  if (response?.action !== 'accept' || mode === 'url') return undefined;
+  if (response?.action !== 'accept') return reaction;
+  if (mode === 'url') return undefined;
   const answers = response.content ?? {};
   try {
     await call(rpcs.submitSession, { sessionId: id, answers, answeredBy: AnswerChannel.MCP_USER });
-    return undefined;
+    return reaction;
   } catch (error) {
     const { reason, body } = restErrorOf(error);
     // Else it has ended meanwhile, and its status says how.
-    if (reason === 'invalid') return `The person's answers do not fit: ${body.error.message}.`;
+    if (reason === 'invalid') return unfit(`do not fit: ${body.error.message}`);
     if (['conflict', 'expired', 'cancelled', 'declined', 'closed', 'archived'].includes(reason))
-      return undefined;
+      return reaction;
     throw error;
   }
+}
+
+/** Short, since it may be told to another process. */
+function unfit(why: string): string {
+  return `The person's answers ${why.slice(0, 1_000)}. They were not submitted: do not assume consent.`;
 }
 
 /** How the client can ask, if it can. */
@@ -155,7 +182,7 @@ const wordsFor = {
   accept: 'The person agreed.',
   decline: 'The person declined in the client: do not assume consent.',
   cancel: 'The person closed the question without an answer: do not assume consent.',
-  none: 'The client did not say what the person did.',
+  none: 'The client did not say what the person did, or could not ask: do not assume consent.',
 };
 
 /** Names the one request to the client. */
@@ -171,7 +198,7 @@ const declared = z.looseObject({ [CLIENT_CAPABILITIES_META_KEY]: z.unknown() });
 
 const elicitResult = z.object({
   action: z.enum(['accept', 'decline', 'cancel']),
-  content: jsonObject.optional(),
+  content: jsonObject.nullish(),
 });
 
 const pending = z.object({

@@ -79,10 +79,14 @@ export const sessionTools: Tool[] = [
 ];
 
 /** Waits for the end of a session, and tells what came of it. */
-export async function waitFor(id: string, seconds: number, exchange: RequestContext): Promise<Outcome> {
+export async function waitFor(id: string, seconds: number, exchange: Waiting): Promise<Outcome> {
   const wait = { sessionId: id, timeout: durationOf(seconds) };
-  return outcomeOf(await exchange.call(rpcs.awaitSession, wait, { waits: true }), exchange);
+  const reply = await exchange.call(rpcs.awaitSession, wait, { waits: exchange.until ?? true });
+  return outcomeOf(reply, exchange);
 }
+
+/** `until` ends the wait with a failure. */
+type Waiting = RequestContext & { until?: AbortSignal };
 
 /** Where a session stands, with the answers once it is submitted, and what to do next. */
 export function outcomeOf(

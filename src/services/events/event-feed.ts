@@ -56,7 +56,7 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
   async function listen(): Promise<(() => Promise<void>) | undefined> {
     if (database.engine === 'pglite') return undefined;
     try {
-      return await database.listen(CHANNEL, wake);
+      return await database.listen(CHANNEL, (text = '') => (text === '' ? wake() : give(text)));
     } catch (error) {
       warn({ err: error }, 'Could not listen for events of other processes; polling twice a second.');
       return undefined;
@@ -98,14 +98,14 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
       if (fresh.length === 0) continue;
       const events = await findEventHeads(database, fresh);
       for (const id of fresh) given.add(id);
-      for (const follower of followers) follower.onEvents(events);
+      for (const follower of followers) follower.onEvents?.(events);
     }
     lastPoll.tookMs = performance.now() - startedAt;
     if (recent) polledAt.recent = at;
     if (!all) return;
     polledAt.all = at;
     moveTo(smallestIdAt('evt', at - SETTLED_MS));
-    for (const follower of followers) follower.onSettled(position);
+    for (const follower of followers) follower.onSettled?.(position);
   }
 
   function moveTo(id: string): void {
@@ -127,6 +127,10 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
       scheduled = undefined;
       poll().catch(report);
     }, waitMs);
+  }
+
+  function give(text: string): void {
+    for (const follower of followers) follower.onText?.(text);
   }
 
   function notifyOthers(): void {
@@ -151,6 +155,10 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
       wake();
       if (database.engine === 'postgres') notifyOthers();
     },
+    sendText(text) {
+      give(text);
+      if (database.engine === 'postgres') database.notify(CHANNEL, text).catch(report);
+    },
     async follow(follower) {
       users += 1;
       const leave = () => {
@@ -166,6 +174,7 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
         await starting;
         // What is committed already is not given to the one who comes.
         await poll();
+        if (follower.onText !== undefined) await listening;
       } catch (error) {
         leave();
         throw error;
@@ -223,18 +232,22 @@ const WARN_EVERY_MS = 10_000;
 export type EventFeed = {
   /** Reports that this process has committed events. Cheap: call it after each commit. */
   announce(): void;
+  /** Gives those who follow now, in every process, a text of less than 8,000 bytes. Nothing of it is kept. */
+  sendText(text: string): void;
   /** Gives the events that are committed from now on, until it is disposed of. */
   follow(follower: Follower): Promise<Following>;
   /** Ends it permanently. */
   close(): Promise<void>;
 };
 
-/** Neither function may throw. */
+/** No function may throw. */
 export type Follower = {
   /** Each event comes once; those of one poll in the order of their ids. */
-  onEvents(events: readonly EventHead[]): void;
+  onEvents?(events: readonly EventHead[]): void;
   /** Every event up to this id has been given, and no other one comes. */
-  onSettled(id: string): void;
+  onSettled?(id: string): void;
+  /** What any process tells all that follow; it may come twice. */
+  onText?(text: string): void;
 };
 
 /** `position` is an id: every event up to it is committed. */

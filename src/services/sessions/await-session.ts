@@ -97,7 +97,6 @@ export function createSessionWaits({ events, stopping }: WaitsOptions): SessionW
       onEvents: (given) => {
         for (const { sessionId } of given) wake(sessionId);
       },
-      onSettled() {},
     });
     try {
       await following;

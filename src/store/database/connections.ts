@@ -177,13 +177,13 @@ export type Connections = {
 export async function listenOn(
   pool: Pool,
   channel: string,
-  handler: () => void,
+  handler: OnNotified,
   log: Log,
 ): Promise<() => Promise<void>> {
   const stop = new AbortController();
   // A connection that is being closed can still receive what was sent before.
-  const notify = () => {
-    if (!stop.signal.aborted) handler();
+  const notify = (text?: string) => {
+    if (!stop.signal.aborted) handler(text);
   };
   const first = await connectListener(pool, channel, notify);
 
@@ -207,13 +207,13 @@ export async function listenOn(
 /** Between two attempts to reconnect. */
 const RECONNECT_MS = 500;
 
-async function connectListener(pool: Pool, channel: string, handler: () => void): Promise<Listening> {
+async function connectListener(pool: Pool, channel: string, handler: OnNotified): Promise<Listening> {
   const client = await pool.connect();
   const { promise: lost, resolve } = Promise.withResolvers<void>();
   client.on('error', () => resolve());
   client.on('end', () => resolve());
   client.on('notification', (message) => {
-    if (message.channel === channel) handler();
+    if (message.channel === channel) handler(message.payload);
   });
   try {
     await client.query(`listen "${channel}"`);
@@ -228,7 +228,7 @@ async function connectListener(pool: Pool, channel: string, handler: () => void)
 async function reconnect(
   pool: Pool,
   channel: string,
-  handler: () => void,
+  handler: OnNotified,
   signal: AbortSignal,
 ): Promise<Listening | undefined> {
   while (!signal.aborted) {
@@ -247,5 +247,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', () => resolve(), { once: true });
   return promise;
 }
+
+type OnNotified = (text?: string) => void;
 
 type Listening = { client: PoolClient; lost: Promise<void> };

@@ -71,9 +71,9 @@ export function databaseOn(engine: Engine): Database {
       ),
     transaction: (work) => inTransaction(engine, storage, work),
     listen: (channel, handler) => withRetries(() => engine.listen(channel, handler), always),
-    notify: async (channel) => {
+    notify: async (channel, text = '') => {
       // A second one would do no harm.
-      await withRetries(() => engine.query('select pg_notify($1, $2)', [channel, '']), always);
+      await withRetries(() => engine.query('select pg_notify($1, $2)', [channel, text]), always);
     },
     now: async () => {
       const [row] = await withRetries(() => engine.query('select now() as now', []), always);
@@ -203,8 +203,11 @@ export type Database = Omit<Engine, 'em' | 'query'> &
      * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait forever.
      */
     transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-    /** Calls the handlers of all that listen. Outside transactions only: inside, it would serialize commits. */
-    notify(channel: string): Promise<void>;
+    /**
+     * Calls the handlers of all that listen, with a text of less than 8,000 bytes. Outside transactions only: inside, it
+     * would serialize commits.
+     */
+    notify(channel: string, text?: string): Promise<void>;
     /** The database's clock. */
     now(): Promise<Date>;
     /** Whether the database answers, and has not failed to store something just now. Writes nothing. */

@@ -89,7 +89,7 @@ export type Engine = {
    * Calls `handler` for each `notify` of the channel by any process, and once after each time the listening connection
    * was lost. Returns what stops it.
    */
-  listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
+  listen(channel: string, handler: (text?: string) => void): Promise<() => Promise<void>>;
   /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
   connections(): PoolUse | undefined;
   /** Absent on a server, and in memory. */

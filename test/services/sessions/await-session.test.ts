@@ -48,6 +48,7 @@ function givenFeed() {
   const followers = new Set<Follower>();
   const feed: EventFeed = {
     announce() {},
+    sendText() {},
     async follow(follower) {
       followers.add(follower);
       return { position: '', [Symbol.dispose]: () => followers.delete(follower) };
@@ -62,7 +63,7 @@ function givenFeed() {
       type: 'session.expired',
       submissionId: null,
     };
-    for (const follower of followers) follower.onEvents([{ ...event, sessionId }]);
+    for (const follower of followers) follower.onEvents?.([{ ...event, sessionId }]);
   };
   return { feed, give, followers };
 }
