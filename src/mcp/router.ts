@@ -6,6 +6,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { withOneLoopback } from '../domain/addresses/ip-address.ts';
 import { failed } from '../domain/errors/failure.ts';
+import { isObject } from '../domain/json/json.ts';
 import { type Access, isWithinScopes, limitsOf, policyOf } from '../domain/methods.ts';
 import { readJson } from '../http/body.ts';
 import { contentError, type RestError } from '../http/errors.ts';
@@ -64,15 +65,21 @@ export function createMcp(options: McpOptions): Router {
     const caller = await client.identify(identify);
     // The largest message that any tool takes.
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
+    // What is refused from here on was JSON.
+    request.body = body;
     if (problems.length > 0) throw contentError(problems, undefined, Reason.BAD_REQUEST);
     if (Array.isArray(body)) throw failed(Reason.BAD_REQUEST, 'Expected one message, not a list of them');
+    // Some clients send null for what is left out.
+    if (isObject(body) && body.params === null) body.params = undefined;
+    // A request to the client needs a stream. Without one it is as a client that can't ask its user.
+    const takesStreams = request.accepts(EVENT_STREAM) !== false;
     const exchange: RequestContext = {
       call: client.call.bind(client),
       mayCall: (rpc) => mayCall(policyOf(rpc), caller),
       keyId: caller.keyId ?? '',
       sealer,
       reactions: options.reactions,
-      olderClient: modesOfSession(request.get('mcp-session-id'), sealer),
+      olderClient: takesStreams ? modesOfSession(request.get('mcp-session-id'), sealer) : undefined,
       baseUrl,
       allowPrivateUrls,
       logFault(error) {
@@ -94,7 +101,8 @@ export function createMcp(options: McpOptions): Router {
     if (insufficient !== undefined) throw insufficient;
     const sessionId = sessionIdFor(body, sealer);
     if (sessionId !== undefined) response.setHeader('mcp-session-id', sessionId);
-    await sendWeb(response, await answerMcp(webRequestOf(request, baseUrl), body, { exchange, version }));
+    const reply = await answerMcp(webRequestOf(request, baseUrl), body, { exchange, version });
+    await sendWeb(response, takesStreams ? reply : await withoutStream(reply));
   }
 
   function refuse(error: unknown, request: Request, response: Response): Promise<void> {
@@ -104,8 +112,9 @@ export function createMcp(options: McpOptions): Router {
       if (challenge !== undefined && tokens) {
         response.setHeader('www-authenticate', withMetadata(challenge, baseUrl));
       }
+      const code = request.body === undefined && reason === 'bad_request' ? NOT_JSON : REFUSED;
       // As clients of OAuth expect it (RFC 6750, section 3.1).
-      sendRefusal(response, reason === 'insufficient_scope' ? 403 : status, { message, data });
+      sendRefusal(response, reason === 'insufficient_scope' ? 403 : status, { code, message, data });
     };
     return sendError(error, { request, response, log, send });
   }
@@ -120,12 +129,17 @@ const clientResponse = z.object({
 });
 
 /** Refuses a request as a whole, as JSON-RPC has it. */
-function sendRefusal(response: Response, status: number, error: { message: string; data?: object }): void {
+function sendRefusal(response: Response, status: number, error: Refusal): void {
   sendJson(response, status, { jsonrpc: '2.0', id: null, error: { code: REFUSED, ...error } });
 }
 
+type Refusal = { code?: number; message: string; data?: object };
+
 /** The code of JSON-RPC for errors of a server's own. */
 const REFUSED = -32_000;
+
+/** The code of JSON-RPC for what can't be parsed. */
+const NOT_JSON = -32_700;
 
 /** Browsers say which page a request comes from. Those of others may not use a key that the browser has. */
 function refuseOtherOrigins(ownOrigins: readonly string[]) {
@@ -149,8 +163,19 @@ function webRequestOf({ method, originalUrl, headers }: Request, baseUrl: string
     if (value !== undefined && name !== 'content-length')
       web.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
+  // The library insists on both.
+  web.set('accept', `application/json, ${EVENT_STREAM}`);
   return new globalThis.Request(new URL(originalUrl, baseUrl), { method, headers: web });
 }
+
+/** The same answer as JSON, if it is a stream: of the one message that it then holds. */
+async function withoutStream(answered: globalThis.Response): Promise<globalThis.Response> {
+  if (answered.headers.get('content-type')?.startsWith(EVENT_STREAM) !== true) return answered;
+  const [, message] = /^data: (.+)$/m.exec(await answered.text()) ?? [];
+  return new globalThis.Response(message, { headers: { 'content-type': 'application/json' } });
+}
+
+const EVENT_STREAM = 'text/event-stream';
 
 async function sendWeb(response: Response, { status, headers, body }: globalThis.Response): Promise<void> {
   response.status(status);

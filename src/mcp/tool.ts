@@ -14,8 +14,9 @@ import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed, type ReasonName } from '../domain/errors/failure.ts';
 import { isForPerson, type Violation, violationsOf } from '../domain/errors/violations.ts';
-import { isObject, type JsonObject } from '../domain/json/json.ts';
+import { isObject, type JsonObject, ownValue } from '../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
+import { readJson } from '../domain/json/json-text.ts';
 import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { contentError, type RestError, restErrorOf, withPaths } from '../http/errors.ts';
@@ -28,22 +29,24 @@ import type { Call } from '../http/rpc-client.ts';
 export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
   const { name, title, description, annotations, rpcs, input, output, run } = spec;
   const maxNodes = Math.max(...rpcs.flat().map((rpc) => limitsOf(rpc).maxNodes));
+  const described = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' });
   return {
     name,
     config: {
       title,
       description,
       annotations: { title, openWorldHint: false, ...annotations },
-      inputSchema: describe(z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })),
+      inputSchema: describe(described),
       outputSchema: describe(
         z.toJSONSchema(output.extend(guidance), { io: 'output', unrepresentable: 'any' }),
       ),
     },
     scopes: [...new Set(rpcs[0]?.flatMap((rpc) => policyOf(rpc).scope ?? []))],
     isUsable: (mayCall) => rpcs.some((all) => all.every(mayCall)),
-    async call(args, exchange, context) {
+    async call(written, exchange, context) {
+      const args = readLoosely(written ?? {}, described, maxNodes);
       try {
-        const bytes = Buffer.from(JSON.stringify(args ?? {}));
+        const bytes = Buffer.from(JSON.stringify(args));
         if (scanJson(bytes, { maxNodes, maxDepth: MAX_DEPTH }).excess !== undefined) {
           throw failed(Reason.TOO_LARGE, `The arguments hold more than ${maxNodes} values, or nest too deep`);
         }
@@ -57,6 +60,35 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
       }
     },
   };
+}
+
+/**
+ * Arguments as some models and clients write them: null for what is left out, and objects, lists, numbers and booleans
+ * as text, where the schema has one meaning for it. Anything else stays, for the tool to refuse.
+ */
+function readLoosely(written: unknown, schema: z.core.JSONSchema.BaseSchema, maxNodes: number): unknown {
+  const value = typeof written === 'string' ? jsonIn(written, schema.type, maxNodes) : written;
+  const { items, properties = {}, required = [] } = schema;
+  const read = (inner: unknown, of: typeof items) =>
+    typeof of === 'object' && !Array.isArray(of) ? readLoosely(inner, of, maxNodes) : inner;
+  if (Array.isArray(value)) return value.map((item) => read(item, items));
+  if (!isObject(value)) return value;
+  const isOptional = (name: string) => Object.hasOwn(properties, name) && !required.includes(name);
+  const given = Object.entries(value).filter(([name, inner]) => inner !== null || !isOptional(name));
+  return Object.fromEntries(given.map(([name, inner]) => [name, read(inner, ownValue(properties, name))]));
+}
+
+/** The value of a type that a text holds as JSON; otherwise the text. */
+function jsonIn(text: string, type: unknown, maxNodes: number): unknown {
+  const json = type === 'boolean' ? text.toLowerCase() : text;
+  if (type === undefined || type === 'string' || !/^[\s[{\d.tf-]/.test(json)) return text;
+  try {
+    const { value, isTooDeep } = readJson(Buffer.from(json), 'argument', maxNodes);
+    const own = Array.isArray(value) ? 'array' : typeof value;
+    return !isTooDeep && own === (type === 'integer' ? 'number' : type) ? value : text;
+  } catch {
+    return text;
+  }
 }
 
 /** An object of any JSON, such as answers. The service checks its content. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
+import { sendBytes } from '../support/wire.ts';
 
 const initialize = {
   jsonrpc: '2.0',
@@ -170,6 +171,66 @@ describe('/mcp', () => {
     expect([large, many, list, text, get].map(({ status }) => status)).toEqual([413, 413, 400, 400, 405]);
     expect(values.text).toContain('more than 10000 values');
     expect(service.logged).toEqual([]);
+  });
+
+  it.each([
+    ['*/*', 'text/event-stream'],
+    ['application/json', 'application/json'],
+    ['text/event-stream', 'text/event-stream'],
+    ['application/json, text/*;q=0.5', 'text/event-stream'],
+  ])('serves a client that accepts %s', async (accept, type) => {
+    const listed = await send({ jsonrpc: '2.0', id: 'a', method: 'tools/list' }, { accept });
+
+    expect(listed.headers.get('content-type')).toContain(type);
+    const [message = ''] = /\{.*\}/.exec(listed.text) ?? [];
+    expect(JSON.parse(message)).toMatchObject({ id: 'a', result: { tools: expect.any(Array) } });
+    if (type === 'application/json') expect(listed.text).toBe(message);
+  });
+
+  it('serves a client that says nothing of what it accepts', async () => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    const head = [
+      'POST /mcp HTTP/1.1',
+      `Host: ${new URL(service.url).host}`,
+      `Authorization: Bearer ${service.key}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      'Connection: close',
+    ];
+
+    const said = await sendBytes(service.url, Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`));
+
+    expect(said).toMatch(/^HTTP\/1\.1 200 /);
+    expect(said).toContain('"ask_person"');
+  });
+
+  it('gives the link to a client that can be asked, but takes JSON alone', async () => {
+    const accept = 'application/json';
+    const params = { ...initialize.params, capabilities: { elicitation: {} } };
+    const begun = await send({ ...initialize, params }, { accept });
+    const call = { name: 'ask_person', arguments: { questions: [{ label: 'May we?', type: 'boolean' }] } };
+
+    const asked = await send(
+      { jsonrpc: '2.0', id: 2, method: 'tools/call', params: call },
+      { accept, 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' },
+    );
+
+    expect(JSON.parse(begun.text).result.protocolVersion).toBe('2025-11-25');
+    expect(JSON.parse(asked.text).result.structuredContent).toMatchObject({
+      status: 'open',
+      next: expect.stringContaining('Show the url'),
+    });
+  });
+
+  it('tells what is not JSON from what it refuses, and takes null for no params', async () => {
+    const codeOf = ({ text }: { text: string }) => JSON.parse(text).error.code;
+    const cut = await send('{"jsonrpc": "2.0", ');
+    const list = await send([initialize]);
+    const none = await send({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: null });
+
+    expect([cut.status, codeOf(cut)]).toEqual([400, -32_700]);
+    expect([list.status, codeOf(list)]).toEqual([400, -32_000]);
+    expect([none.status, none.text.includes('"ask_person"')]).toEqual([200, true]);
   });
 
   it('holds nothing open for clients that subscribe', async () => {

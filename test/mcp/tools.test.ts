@@ -124,6 +124,62 @@ describe.each(oneEngine('pglite'))('the MCP server on %s', (engine) => {
     expect(await service.countSubmissions()).toBe(before);
   });
 
+  it('reads arguments as models write them, where the schema has one meaning for that', async () => {
+    await using agent = await startAgent(service);
+    const form = await service.givenPublishedForm(simple);
+
+    const asked = await agent.use('ask_person', {
+      questions: JSON.stringify([{ label: 'Go on?', type: 'radio', options: ['approve', 'reject'] }]),
+      allow_decline: 'True',
+      expires_in: '3600',
+      prefill: '{"go_on": "approve"}',
+      form_id: null,
+      context: null,
+      notify: null,
+    });
+    expect(asked.failure).toBeUndefined();
+    const { session_id } = asked.facts;
+    const left = await agent.use('get_session', { session_id, include_questions: 'true', language: null });
+    const submitted = await agent.use('submit_answers', {
+      form_id: form.id,
+      answers: '{"email": "ada@example.com"}',
+      session_id: null,
+    });
+    const listed = await agent.use('list_submissions', { form_id: form.id, limit: '1' });
+    const { json } = await service.get(`/v1/sessions/${session_id}`);
+
+    expect(left.facts).toMatchObject({ status: 'open', questions: [] });
+    expect(json.session).toMatchObject({ prefill: { go_on: 'approve' }, allow_decline: true });
+    expect(submitted.facts.submission_id).toMatch(/^sub_/);
+    expect(listed.facts.submissions).toHaveLength(1);
+  });
+
+  it('refuses arguments that have no such meaning', async () => {
+    await using agent = await startAgent(service);
+    const fieldsOf = (failure: { problems: { field: string }[] }) =>
+      failure.problems.map(({ field }) => field);
+
+    const required = await agent.use('wait_for_session', { session_id: null, timeout: 'soon' });
+    const twice = await agent.use('submit_answers', { form_id: 'form_x', answers: '{"a": 1, "a": 2}' });
+    const other = await agent.use('submit_answers', { form_id: 'form_x', answers: '[1]' });
+
+    expect(fieldsOf(required.failure)).toEqual(['session_id', 'timeout']);
+    expect(fieldsOf(twice.failure)).toEqual(['answers']);
+    expect(fieldsOf(other.failure)).toEqual(['answers']);
+  });
+
+  it('takes a text for an option of a form that it makes', async () => {
+    await using agent = await startAgent(service);
+    const fields = [{ label: 'Size', type: 'select', options: ['s', { label: 'Large', value: 'l' }] }];
+
+    const made = await agent.use('validate_form', { definition: { name: 'Shirt', fields }, detail: true });
+
+    expect(made.facts.definition.fields[0].options).toEqual([
+      { label: 's', value: 's' },
+      { label: 'Large', value: 'l' },
+    ]);
+  });
+
   it('shows a key only the tools that it can use, and keeps to its project', async () => {
     const form = await service.givenPublishedForm(simple);
     const reader = await service.givenKey(['forms:read']);
