@@ -212,35 +212,38 @@ describe.each(engines)('webhooks on %s', (engine) => {
     expect(canary.connections()).toBe(0);
   });
 
-  it.each([302, 303])('asks a receiver that answers %i once more after an hour, and counts it as no failure', async (status) => {
-    await using database = await openTestDatabase(engine);
-    await using receiver = await startReceiver((_, response) => {
-      response.writeHead(status, { location: 'https://elsewhere.example/done?a=b' }).end();
-    });
-    const form = await givenForm(database, deliveredByWebhook);
-    const webhook = await givenWebhook(database, form, { url: receiver.url });
-    await givenSubmissions(database, form, [{}]);
-    await using delivery = startDelivery(database);
-    const waiting = await until(async () => {
-      const [row] = await database.select(
-        `select attempt_count, due_at > now() + interval '59 minutes' as later from delivery_queue`,
-      );
-      return row?.attempt_count === 1 && row;
-    });
-    await database.execute('update delivery_queue set due_at = now()');
-    delivery.notify();
+  it.each([302, 303])(
+    'asks a receiver that answers %i once more after an hour, and counts it as no failure',
+    async (status) => {
+      await using database = await openTestDatabase(engine);
+      await using receiver = await startReceiver((_, response) => {
+        response.writeHead(status, { location: 'https://elsewhere.example/done?a=b' }).end();
+      });
+      const form = await givenForm(database, deliveredByWebhook);
+      const webhook = await givenWebhook(database, form, { url: receiver.url });
+      await givenSubmissions(database, form, [{}]);
+      await using delivery = startDelivery(database);
+      const waiting = await until(async () => {
+        const [row] = await database.select(
+          `select attempt_count, due_at > now() + interval '59 minutes' as later from delivery_queue`,
+        );
+        return row?.attempt_count === 1 && row;
+      });
+      await database.execute('update delivery_queue set due_at = now()');
+      delivery.notify();
 
-    const [logged] = await expectFinished(database, form, 1);
+      const [logged] = await expectFinished(database, form, 1);
 
-    expect(waiting.later).toBe(true);
-    expect(receiver.received).toHaveLength(2);
-    expect(logged?.delivery).toMatchObject({ status: 'failed', attemptCount: 2, responseStatus: status });
-    expect(logged?.delivery.error).toContain('with a redirect to elsewhere.example.');
-    expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({
-      active: true,
-      failingSince: null,
-    });
-  });
+      expect(waiting.later).toBe(true);
+      expect(receiver.received).toHaveLength(2);
+      expect(logged?.delivery).toMatchObject({ status: 'failed', attemptCount: 2, responseStatus: status });
+      expect(logged?.delivery.error).toContain('with a redirect to elsewhere.example.');
+      expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({
+        active: true,
+        failingSince: null,
+      });
+    },
+  );
 
   it('calls a receiver that refuses connections one at a time, and all at once when it is back', async () => {
     await using database = await openTestDatabase(engine);

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { signingKeyOf, signWebhook } from '../../domain/delivery/signature.ts';
@@ -148,7 +148,7 @@ function whatIsSent(stored: string, { kind }: Claim, { template }: ClaimedWebhoo
   }
 }
 
-async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
+async function post(agent: Agent, request: Dispatcher.DispatchOptions & Target, signal: AbortSignal): Promise<Outcome> {
   try {
     return outcomeOf(await sendRequest(agent, request, { timeoutMs: TIMEOUT_MS, signal }), request);
   } catch (error) {
@@ -238,8 +238,6 @@ export type WebhookSender = {
 
 /** A URL in two parts. */
 type Target = { origin: string; path: string };
-
-type WebhookRequest = Parameters<typeof sendRequest>[1];
 
 export type WebhookSenderOptions = Pick<
   DeliveryOptions,

@@ -7,6 +7,7 @@ import {
   HostedState,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { PageSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { lackingFromLink, shownFields } from '../../domain/conditions/shown-fields.ts';
@@ -23,7 +24,6 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';

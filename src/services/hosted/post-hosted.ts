@@ -5,6 +5,7 @@ import {
   type PostHostedRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { readInputs, unwrittenOthers } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { followStep, type Goal, isOneStep, REVIEW_STEP } from '../../domain/answers/steps.ts';
@@ -25,7 +26,6 @@ import { findRepeatedSubmission, findSubmission } from '../../store/submissions/
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';

@@ -1,4 +1,5 @@
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
@@ -24,7 +25,6 @@ import {
   publishedForm,
   sessionsForm,
 } from '../forms/form-access.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
 import { findStanding, type Standing } from './respondents.ts';
 

@@ -5,6 +5,7 @@ import type {
   DeclineSessionRequest,
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
@@ -14,7 +15,6 @@ import { endLockedSession, lockSession, updateSession } from '../../store/sessio
 import type { ServiceContext } from '../context.ts';
 import { type LiveVersion, type PublishedForm, sessionsForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import {

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
@@ -27,7 +28,6 @@ import {
   requireDigest,
   requireSame,
 } from '../idempotency.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackProblems, madeSecret, storedCallback } from './callback.ts';

@@ -1,5 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { inTimeSlice } from '../../admission/time-slice.ts';
 import { mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
 import { currentAnswersOf, originsOf, verified } from '../../domain/answers/provenance.ts';
@@ -29,7 +30,6 @@ import {
 } from '../forms/form-access.ts';
 import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { inTimeSlice } from '../../admission/time-slice.ts';
 import {
   alreadyAnswered,
   alreadySubmitted,
