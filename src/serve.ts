@@ -1,14 +1,17 @@
 import cluster from 'node:cluster';
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { type DestinationStream, pino } from 'pino';
 import type { App } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig, UNCONFIRMED_OWNERS } from './config.ts';
 import { StartError } from './domain/errors/system-errors.ts';
+import { ADDRESS_ATTEMPT_MS } from './domain/limits/limits.ts';
 import { findFreePort } from './listeners/ports.ts';
 import { firstCommand } from './pages/home.ts';
 import { isFurtherWorker, superviseWorkers, workerNumber } from './processes.ts';
 import { machineClock } from './store/database/clock.ts';
 import { LogOutput } from './telemetry/log-output.ts';
 
+setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_ATTEMPT_MS);
 const config = await withPort(settings());
 const output = new LogOutput((dropped) =>
   log.error({ dropped }, 'Lines of the log were dropped: it could not be written.'),

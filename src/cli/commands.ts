@@ -1,5 +1,7 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { format } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { ADDRESS_ATTEMPT_MS } from '../domain/limits/limits.ts';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
 import { printable } from '../telemetry/printable.ts';
 import { listen, replay, trigger } from './deliveries.ts';
@@ -218,6 +220,7 @@ const commands: Commands<typeof options> = {
   },
 };
 
+setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_ATTEMPT_MS);
 // What parts of the service log, and what nothing catches, goes the same way.
 const complain = (...facts: unknown[]) =>
   format(...facts)

@@ -32,7 +32,7 @@ export type DeliveryOptions = {
   resolveHost?: ResolveHost;
   /** How connections to webhooks are opened, by an address that was checked; absent: as undici does. */
   openConnector?: typeof buildConnector;
-  /** How connections to the mail server are opened; absent: as nodemailer does. */
+  /** How connections to the mail server are opened; absent: to its addresses. */
   openMailSocket?: NonNullable<SMTPPoolOptions['getSocket']>;
   /** How long the steps of a dialogue with the mail server may take, in milliseconds; absent: `standardTimes`. */
   smtpTimes?: Record<'connecting' | 'network' | 'server' | 'message', number>;

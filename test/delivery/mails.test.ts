@@ -423,7 +423,11 @@ describe.each(oneEngine('pglite'))('mails on %s', (engine) => {
     await expectFinished(database, form, 1);
 
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { code: expect.any(String), msg: "An email could not be sent: The mail server can't be reached." },
+      {
+        code: 'ECONNREFUSED',
+        hint: 'Check that it runs, and its host and port.',
+        msg: "An email could not be sent: The mail server can't be reached: the connection was refused.",
+      },
     ]);
   });
 

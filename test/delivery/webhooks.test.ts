@@ -1,3 +1,8 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import type { Database } from '../../src/store/database/database.ts';
@@ -212,6 +217,49 @@ describe.each(engines)('webhooks on %s', (engine) => {
     expect(canary.connections()).toBe(0);
   });
 
+  it('says of a receiver that can’t be called, or answers something else, why', async () => {
+    await using database = await openTestDatabase(engine);
+    await using ssh = await startSpeaking('SSH-2.0-OpenSSH_9.2\r\n');
+    await using interim = await startSpeaking(
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n',
+    );
+    await using twice = await startSpeaking(
+      'HTTP/1.1 200 OK\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n',
+    );
+    await using closing = await startSpeaking('');
+    await using tls = await startTls();
+    await using receiver = await startReceiver((_, response) => {
+      response.writeHead(200, { 'x-large': 'x'.repeat(60_000) }).end();
+    });
+    const nobody = await freePort();
+    const causes: [url: string, error: string | null][] = [
+      [`http://127.0.0.1:${nobody}/`, 'The connection was refused.'],
+      [`http://127.0.0.1:${closing.port}/`, 'The connection was closed before an answer came.'],
+      [
+        `http://127.0.0.1:${ssh.port}/`,
+        'The receiver answered, but not in HTTP: Expected HTTP/, RTSP/ or ICE/.',
+      ],
+      [`http://127.0.0.1:${interim.port}/`, 'The receiver answered, but not in HTTP: 100 Continue.'],
+      [
+        `http://127.0.0.1:${twice.port}/`,
+        'The receiver answered, but not in HTTP: Duplicate Content-Length.',
+      ],
+      [`https://127.0.0.1:${ssh.port}/`, 'TLS failed: wrong version number.'],
+      [`https://127.0.0.1:${tls.port}/`, 'The TLS certificate is self-signed.'],
+      [`http://no-such-host.invalid/`, 'The host name is not known.'],
+      [`${receiver.url}/`, null],
+    ];
+    const form = await givenForm(database, deliveredByWebhook);
+    for (const [url] of causes) await givenWebhook(database, form, { url });
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database, { settings: { schedule: [0] } });
+
+    const logged = await expectFinished(database, form, causes.length);
+
+    const told = new Map(logged.map(({ delivery }) => [delivery.url, delivery.error]));
+    expect(causes.map(([url]) => [url, told.get(url)])).toEqual(causes);
+  });
+
   it.each([302, 303])(
     'asks a receiver that answers %i once more after an hour, and counts it as no failure',
     async (status) => {
@@ -300,3 +348,22 @@ describe.each(engines)('webhooks on %s', (engine) => {
     await delivery.stop(0);
   });
 });
+
+/** A server that says a text to whoever has said something, and ends. */
+async function startSpeaking(text: string) {
+  return listening(createServer((socket) => socket.once('data', () => socket.end(text))));
+}
+
+async function startTls() {
+  const [key, cert] = ['key', 'crt'].map((end) => readFileSync(join(TLS_FOLDER, `first.${end}`)));
+  return listening(createTlsServer({ key, cert }));
+}
+
+async function listening(server: Server) {
+  server.on('connection', (socket) => socket.on('error', () => undefined));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { port, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+const TLS_FOLDER = join(import.meta.dirname, '../support/tls');

@@ -1,4 +1,5 @@
 import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { type ConnectionCause, connectionCause } from '../../domain/errors/connection-causes.ts';
 import { mailLinkUrl } from '../../domain/links.ts';
 import { isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
@@ -80,17 +81,19 @@ function unencoded(text: string): string {
 
 function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
   const { responseStatus, response } = smtpAnswer(error);
+  const cause = connectionCause(error);
   // After the message it is about that.
   const isBusy = responseStatus === 421 && codeOf(error) !== 'EMESSAGE';
   return {
     outcome: 'failed',
-    error: reasonOf(error, responseStatus),
+    error: reasonOf(error, cause, responseStatus),
     final: isUnknownRecipient(error),
     isBusy,
     responseStatus,
     responseBody: response?.slice(0, MAX_RESPONSE_CHARS),
     facts: {
-      code: codeOf(error),
+      code: cause.code,
+      ...(cause.advice && { hint: cause.advice }),
       ...(isBusy && { hint: 'If it takes fewer connections, say how many in SMTP_URL: ?maxConnections=2.' }),
       ...(codeOf(error) === 'EAUTH' && !isBusy && { hint: 'The mail server refuses the login in SMTP_URL.' }),
     },
@@ -99,9 +102,10 @@ function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
 
 const MAX_RESPONSE_CHARS = 2048;
 
-function reasonOf(error: unknown, responseStatus: number | undefined): string {
+function reasonOf(error: unknown, { says }: ConnectionCause, responseStatus: number | undefined): string {
   if (responseStatus !== undefined) return `The mail server answered ${responseStatus}.`;
-  return error instanceof MailServerLate ? error.message : "The mail server can't be reached.";
+  if (error instanceof MailServerLate) return error.message;
+  return `The mail server can't be reached: ${says.replace(/^The|^No/, (word) => word.toLowerCase())}.`;
 }
 
 /**

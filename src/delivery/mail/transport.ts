@@ -1,8 +1,10 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { ehloName } from '../../domain/delivery/mails.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { lookUp, raceAddresses } from '../address-race.ts';
 import type { DeliveryOptions, DeliverySettings } from '../options.ts';
 
 /** Opens the transport of emails: to the SMTP server, or without one into files. */
@@ -34,7 +36,14 @@ function smtpTransport(url: URL, options: TransportOptions): MailTransport {
  * Makes what sends emails one after the other by one connection, which is opened when it is needed. One that was used
  * before and dies before the end of the message was written is opened anew, once for each email.
  */
-function openLine(url: URL, { settings, openMailSocket, smtpTimes = standardTimes }: TransportOptions): Line {
+function openLine(
+  url: URL,
+  {
+    settings,
+    smtpTimes = standardTimes,
+    openMailSocket = openSocket(smtpTimes.connecting),
+  }: TransportOptions,
+): Line {
   const times: Record<string, number> = { ...smtpTimes };
   times.network = Number(url.searchParams.get('greetingTimeout') ?? smtpTimes.network);
   let onStep: (step: string) => void = () => undefined;
@@ -46,8 +55,7 @@ function openLine(url: URL, { settings, openMailSocket, smtpTimes = standardTime
   const beyond = 2 * Math.max(...Object.values(times));
   const getSocket: NonNullable<DeliveryOptions['openMailSocket']> = (given, done) => {
     onStep('connecting');
-    if (openMailSocket === undefined) setImmediate(done, null, false);
-    else openMailSocket(given, done);
+    openMailSocket(given, done);
   };
   const transport = createTransport({
     name: ehloName(settings),
@@ -94,6 +102,26 @@ function openLine(url: URL, { settings, openMailSocket, smtpTimes = standardTime
       }
     },
     close: () => transport.close(),
+  };
+}
+
+/** Makes what connects to the addresses of the mail server, of which each has this time. */
+function openSocket(timeoutMs: number): NonNullable<DeliveryOptions['openMailSocket']> {
+  return ({ host = 'localhost', port, secure, localAddress }, done) => {
+    const to = { port: Number(port ?? (secure ? 465 : 587)), ...(localAddress && { localAddress }) };
+    const open = (address: string) =>
+      new Promise<Socket>((resolve, reject) => {
+        const socket = connect({ ...to, host: address, timeout: timeoutMs }, () => {
+          socket.removeAllListeners('timeout').setTimeout(0);
+          resolve(socket);
+        });
+        socket
+          .once('error', reject)
+          .once('timeout', () => socket.destroy(new MailServerLate('connecting', timeoutMs)));
+      });
+    lookUp(host)
+      .then((addresses) => raceAddresses(addresses, open))
+      .then((connection) => done(null, { connection }), done);
   };
 }
 

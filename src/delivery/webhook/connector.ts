@@ -1,17 +1,16 @@
-import { CONNREFUSED, lookup, Resolver, SERVFAIL, TIMEOUT } from 'node:dns/promises';
+import { CONNREFUSED, Resolver, SERVFAIL, TIMEOUT } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { buildConnector } from 'undici';
 import { isPublicAddress } from '../../domain/addresses/ip-address.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
+import { lookUp, raceAddresses } from '../address-race.ts';
 
 /**
  * Connects to a host by addresses that were checked: the name is resolved once, and sockets go to what was found. Unless
  * `allowPrivate`, addresses that are not public are left out, and a name with no other is refused.
  *
- * Several addresses race (RFC 8305): the next one is tried a quarter of a second after the one before, or once that has
- * failed, and none is given up before `timeoutMs`. The first connection wins, and later ones are closed. Before each
- * `admit` is asked about that very address: how a host is named changes nothing. What fails is told of the first.
+ * Several addresses race, and none is given up before `timeoutMs`. Before each, `admit` is asked about that very address:
+ * how a host is named changes nothing.
  */
 export function connectorTo(options: ConnectorOptions): buildConnector.connector {
   const { resolve, allowPrivate = false, admit, timeoutMs, openConnector = buildConnector } = options;
@@ -22,7 +21,7 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
     const allowed = allowPrivate ? found : found.filter(isPublicAddress);
     if (found.length === 0) throw new HostError('ENOTFOUND');
     if (allowed.length === 0) throw new HostError('NOT_PUBLIC');
-    return familiesInTurn(allowed).slice(0, MAX_ADDRESSES);
+    return allowed;
   }
 
   async function attempt(target: buildConnector.Options, address: string): Promise<Socket> {
@@ -40,27 +39,7 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
     // Certificates and servers know names without the dot of the root.
     const servername = isIP(host) === 0 ? host.replace(/\.$/, '') : '';
     const named = servername === '' ? target : { ...target, servername };
-    const addresses = await addressesOf(host);
-    const attempts: Promise<Socket>[] = [];
-    for (const address of addresses) {
-      const latest = attempt(named, address);
-      attempts.push(latest);
-      if (attempts.length === addresses.length) break;
-      const pause = sleep(NEXT_ADDRESS_MS, undefined, { ref: false });
-      const winner = await Promise.race([
-        Promise.any(attempts).catch(() => undefined),
-        latest.catch(() => undefined),
-        pause,
-      ]);
-      if (winner !== undefined) break;
-    }
-    const winner = await Promise.any(attempts).catch(() => attempts[0] as Promise<never>);
-    for (const each of attempts)
-      each.then(
-        (socket) => socket !== winner && socket.destroy(),
-        () => undefined,
-      );
-    return winner;
+    return raceAddresses(await addressesOf(host), (address) => attempt(named, address));
   }
 
   return (target, callback) => {
@@ -69,26 +48,6 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
       (error: Error) => callback(error, null),
     );
   };
-}
-
-/** RFC 8305, section 8. */
-const NEXT_ADDRESS_MS = 250;
-
-/** Of one host: a name can have hundreds, of others. */
-const MAX_ADDRESSES = 4;
-
-/** Addresses with those of IPv4 and IPv6 in turn, beginning with the family of the first. */
-function familiesInTurn(addresses: readonly string[]): string[] {
-  const [first = ''] = addresses;
-  const [ones, others] = [true, false].map((isSame) =>
-    addresses.filter((address) => (isIP(address) === isIP(first)) === isSame),
-  );
-  return addresses.flatMap((_, n) => [ones?.[n], others?.[n]]).filter((address) => address !== undefined);
-}
-
-/** As sockets do by themselves, the hosts file included. */
-async function lookUp(host: string): Promise<string[]> {
-  return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
 function withoutBrackets(hostname: string): string {
@@ -100,20 +59,20 @@ export function systemResolver(): ResolveHost {
   return resolveWith(new Resolver({ timeout: 2_000, tries: 2 }));
 }
 
-/** Asks for the addresses of both families; one of them is enough. Throws if no name server has answered. */
+/**
+ * Asks for the addresses of both families; one of them is enough. Throws if no name server has answered, or if those of
+ * the name fail, which those of this machine report.
+ */
 export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): ResolveHost {
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    const unanswered = answers.find((answer) => answer.status === 'rejected' && isUnanswered(answer.reason));
-    if (addresses.length === 0 && unanswered !== undefined) throw new HostError('EAI_AGAIN');
-    return addresses;
+    const faults = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+    if (addresses.length > 0) return addresses;
+    if (faults.some((fault) => hasCode(fault, TIMEOUT, CONNREFUSED))) throw new HostError('EAI_AGAIN');
+    if (faults.some((fault) => hasCode(fault, SERVFAIL))) throw new HostError('ESERVFAIL');
+    return [];
   };
-}
-
-/** What name servers say of a name that has no address, or none of this family, is an answer. */
-function isUnanswered(error: unknown): boolean {
-  return hasCode(error, TIMEOUT, CONNREFUSED, SERVFAIL);
 }
 
 /**
@@ -122,7 +81,7 @@ function isUnanswered(error: unknown): boolean {
  */
 class HostError extends Error {
   override name = 'HostError';
-  readonly code: 'NOT_PUBLIC' | 'EAI_AGAIN' | 'ENOTFOUND';
+  readonly code: 'NOT_PUBLIC' | 'EAI_AGAIN' | 'ESERVFAIL' | 'ENOTFOUND';
 
   constructor(code: HostError['code']) {
     super();

@@ -1,12 +1,12 @@
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 
 /**
  * Sends a request and reads the beginning of its answer: the first 2 KiB of the body as text, or what of it arrives
  * within a second of the head. The rest is never read: the connection is closed instead. Of a body that is cut off,
  * the part that arrived is kept.
  *
- * Throws `NoAnswerError` if no answer has begun within `timeoutMs`, what the connection fails with, and the reason of
- * `signal` if that is aborted before the answer begins.
+ * Throws an error of undici if there is no connection or no answer within `timeoutMs`, what the connection fails with,
+ * and the reason of `signal` if that is aborted before the answer begins.
  */
 export function sendRequest(
   dispatcher: Dispatcher,
@@ -17,7 +17,7 @@ export function sendRequest(
   return new Promise((resolve, reject) => {
     const reader = new AnswerReader(resolve, reject);
     const abort = () => reader.stop(signal.reason);
-    const timer = setTimeout(() => reader.stop(new NoAnswerError()), timeoutMs);
+    const timer = setTimeout(() => reader.stop(reader.lateness()), timeoutMs);
     signal.addEventListener('abort', abort);
     reader.onEnd = () => {
       clearTimeout(timer);
@@ -25,11 +25,6 @@ export function sendRequest(
     };
     dispatcher.dispatch(request, reader);
   });
-}
-
-/** No answer began within the time for it. */
-export class NoAnswerError extends Error {
-  override name = 'NoAnswerError';
 }
 
 /**
@@ -57,6 +52,13 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   stop(error: unknown): void {
     this.#end(error);
     this.#controller?.abort(new NotReadError());
+  }
+
+  /** What is missing at this moment: a connection, or an answer. */
+  lateness(): Error {
+    return this.#controller === undefined
+      ? new errors.ConnectTimeoutError()
+      : new errors.HeadersTimeoutError();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

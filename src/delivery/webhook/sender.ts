@@ -5,6 +5,7 @@ import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { signingKeyOf, signWebhook } from '../../domain/delivery/signature.ts';
 import { headersIn } from '../../domain/delivery/webhook-headers.ts';
+import { connectionCause } from '../../domain/errors/connection-causes.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { DatabaseUnavailable, isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
@@ -16,7 +17,7 @@ import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { BodyTooLarge, bodyOf } from './body.ts';
 import { connectorTo, systemResolver } from './connector.ts';
-import { NoAnswerError, READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
+import { READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
 /**
  * Opens what sends webhooks: signed, and only where and as often as is still allowed. It follows no redirects, and
@@ -40,7 +41,12 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     timeoutMs: TIMEOUT_MS,
     openConnector,
   };
-  const shared = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS, pipelining: 1 };
+  const shared = {
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+    maxHeaderSize: MAX_HEADERS_BYTES,
+    pipelining: 1,
+  };
   const agent = new Agent({
     ...shared,
     connect: connectorTo(connecting),
@@ -128,6 +134,9 @@ const TIMEOUT_MS = 10_000;
 
 export const LONGEST_CALL_MS = TIMEOUT_MS + READ_MS;
 
+/** Of an answer, whose status alone counts. Some servers set more than the 16 KiB that Node takes. */
+const MAX_HEADERS_BYTES = 256 * 1024;
+
 /** Saves a handshake for each delivery of a busy form, and soon frees the receiver's connection. */
 const KEEP_ALIVE_MS = 4_000;
 
@@ -160,11 +169,8 @@ async function post(
     if (error instanceof TooManyCalls) {
       return { outcome: 'waits', error: 'Waits: too many calls to this address.', waitMs: error.waitMs };
     }
-    return {
-      outcome: 'failed',
-      error: error instanceof NoAnswerError ? 'No answer within 10 s.' : describeConnectionError(error),
-      facts: { code: codeOf(error) },
-    };
+    const { says, code } = connectionCause(error);
+    return { outcome: 'failed', error: `${says}.`, facts: { code } };
   }
 }
 
@@ -191,41 +197,6 @@ class TooManyCalls extends Error {
     this.waitMs = waitMs;
   }
 }
-
-/**
- * Why a connection failed, in words for the log of deliveries. Built from the error's code alone: its
- * message can contain addresses of the network the service runs in.
- */
-export function describeConnectionError(error: unknown): string {
-  const code = codeOf(error);
-  return (
-    (code === undefined ? undefined : connectionErrors.get(code)) ??
-    `The connection failed${code === undefined ? '' : ` (${code})`}.`
-  );
-}
-
-/** The code of an error, or of the first error that it aggregates. */
-function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
-  return 'code' in error && typeof error.code === 'string' ? error.code : codeOf(error.cause);
-}
-
-const connectionErrors = new Map([
-  ['NOT_PUBLIC', 'The host has no public address.'],
-  ['ENOTFOUND', 'The host name is not known.'],
-  ['ECONNREFUSED', 'The connection was refused.'],
-  ['ECONNRESET', 'The connection was reset.'],
-  ['UND_ERR_SOCKET', 'The connection was closed before an answer came.'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'No connection within 10 s.'],
-  ['UND_ERR_HEADERS_TIMEOUT', 'No answer within 10 s.'],
-  ['UND_ERR_BODY_TIMEOUT', 'No answer within 10 s.'],
-  ['UND_ERR_HEADERS_OVERFLOW', 'The headers of the answer are too large.'],
-  ['ETIMEDOUT', 'No connection within 10 s.'],
-  ['CERT_HAS_EXPIRED', 'The TLS certificate has expired.'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'The TLS certificate is self-signed.'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'The TLS certificate is for another host.'],
-]);
 
 /** A few MB at most. */
 const MAX_KEPT = 10_000;

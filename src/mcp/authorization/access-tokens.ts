@@ -1,6 +1,7 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { connectionCause } from '../../domain/errors/connection-causes.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { instants } from '../../domain/limits/limits.ts';
 import type { Scope } from '../../domain/scopes.ts';
@@ -39,8 +40,9 @@ export function createTokenCheck(options: TokenOptions): TokenCheck {
       }
       if (isTokenError(error, errors)) throw refused("The access token's signature can't be verified");
       if (!isProviderError(error, errors)) throw error;
+      const { code, says, advice: hint } = connectionCause(error);
       log.warn(
-        { err: error, issuer },
+        { err: error, issuer, ...(code !== '' && { reason: says, hint }) },
         'Could not read the keys of OAUTH_ISSUER; tokens are refused with 503',
       );
       throw failed(Reason.UNAVAILABLE, 'The issuer of access tokens is unreachable');

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { Agent, type Dispatcher, request } from 'undici';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { connectionCause } from '../../domain/errors/connection-causes.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { localUploadStore, PIECE_BYTES, type StoredFile, type UploadStore } from './upload-store.ts';
@@ -58,7 +59,8 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
   async function call(method: Method, id: string, file?: StoredFile): Promise<Reply> {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
     const reply = await sendAgain(method, id, file).catch((cause: unknown) => {
-      throw outOfReach(cause);
+      const { says, advice = '' } = connectionCause(cause);
+      throw outOfReach(new Error(`UPLOADS_URL: ${says}. ${advice}`, { cause }));
     });
     const missing = reply.status === 404 && method !== 'PUT';
     if (missing || (reply.status >= 200 && reply.status < 300)) return reply;

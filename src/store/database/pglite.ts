@@ -1,12 +1,14 @@
+import { statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/pglite';
 import { PGliteDialect, type PGliteDialectConfig, PGliteDriver, PostgresAdapter } from 'kysely';
-import { StartError } from '../../domain/errors/system-errors.ts';
+import { errorMessage, StartError } from '../../domain/errors/system-errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type EmbeddedSession, openEmbeddedSession, type SessionTransaction } from '../embedded/session.ts';
 import { lockDataFolder } from './data-folder.ts';
 import { type DatabaseFiles, type Engine, ormOptions, schemaDifference } from './engine.ts';
+import { isDiskFull } from './faults.ts';
 import { runMigrations } from './migrate.ts';
 
 /**
@@ -21,7 +23,9 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
   const session = await openEmbeddedSession({ place, dump }).catch((error: unknown) => {
     folder?.release();
-    throw new StartError(`The embedded database in ${dataDir} can't be opened.`, { cause: error });
+    throw new StartError(`The embedded database in ${dataDir} can't be opened: ${whyNot(error, dataDir)}`, {
+      cause: error,
+    });
   });
 
   const engine = await engineOn(session, log);
@@ -36,6 +40,16 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
     },
   };
 }
+
+/** PGlite says only that it failed, also where it needs space to begin: a database on a full disk is not broken. */
+function whyNot(error: unknown, dataDir: string | undefined): string {
+  const { bavail = Number.POSITIVE_INFINITY, bsize = 1 } = dataDir === undefined ? {} : statfsSync(dataDir);
+  const isFull = isDiskFull(error) || bavail * bsize < LEAST_FREE_BYTES;
+  return isFull ? 'the disk is full. Free some space; nothing is lost.' : `${errorMessage(error)}.`;
+}
+
+/** A segment of the write-ahead log, which is made at once. */
+const LEAST_FREE_BYTES = 16 * 1024 * 1024;
 
 /** The engine on a database that is open, and stays so. Several can use the one session of it. */
 export async function engineOn(session: EmbeddedSession, log: Log): Promise<Engine> {
