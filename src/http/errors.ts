@@ -78,7 +78,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
         next_call: nextCall,
-        next: nextByReason.get(reason) ?? nextInWords[nextCall],
+        next: nextByReason.get(reason) ?? nextUnfound(error.rawMessage) ?? nextInWords[nextCall],
       },
     },
   };
@@ -178,6 +178,26 @@ const restNames = new Map([
 /** What is to be said more exactly than by the name of the call. */
 const nextByReason = new Map<FailureReason, string>([
   [Reason.TOKEN_USED, 'The form is published: GET /v1/forms/:id.'],
+]);
+
+/** How to find the id of what there was none of. */
+function nextUnfound(message: string): string | undefined {
+  const [, resource = ''] = /^There is no such (\w+)$/.exec(message) ?? [];
+  const route = lists.get(resource);
+  return route && `Check the id: GET ${route}.`;
+}
+
+const lists = new Map([
+  ['session', '/v1/forms/:id/sessions lists the sessions of a form'],
+  ['submission', '/v1/forms/:id/submissions lists the submissions of a form'],
+  ['upload', '/v1/forms/:id/submissions lists the submissions of a form, whose answers name its files'],
+  ['version', '/v1/forms/:id/versions lists the versions of a form'],
+  ['webhook', '/v1/webhooks lists the webhooks'],
+  [
+    'delivery',
+    '/v1/forms/:id/deliveries lists those of a form, GET /v1/webhooks/:id/deliveries those of a webhook',
+  ],
+  ['key', '/v1/keys lists the keys'],
 ]);
 
 /** What to call after a failure, for callers of REST, by the name of the call. */

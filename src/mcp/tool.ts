@@ -264,7 +264,10 @@ const argumentNames = new Map([
 ]);
 
 /** What to call next, in the words of the tools. */
-function nextAfter({ next_call, reason, details, retry_after = 1 }: ErrorBody, tool: string): string {
+function nextAfter(
+  { next_call, reason, message, details, retry_after = 1 }: ErrorBody,
+  tool: string,
+): string {
   switch (next_call) {
     case 'none':
       return 'No call helps: tell who asked for it what the message says.';
@@ -275,7 +278,7 @@ function nextAfter({ next_call, reason, details, retry_after = 1 }: ErrorBody, t
     case 'with_key':
       return 'Ask the owner of the service for a key that may do this.';
     case 'list':
-      return nextUnfound[tool] ?? 'Check the id: list_forms shows the forms of this key.';
+      return nextUnfound[message.replace(/^There is no such /, '')] ?? CHECK_FORM;
     case 'read':
       if (reason === 'token_used') return 'The form is published: get_form reads it, ask_person asks it.';
       return 'Read what is there already: get_session or get_form.';
@@ -299,15 +302,12 @@ function nextAfter({ next_call, reason, details, retry_after = 1 }: ErrorBody, t
 }
 
 const nextUnfound: Record<string, string> = {
-  ask_person:
-    'Sessions are of published forms: list_forms shows which there are, and activate_form publishes a draft.',
-  submit_answers:
-    'Answers go to published forms: list_forms shows which there are, and activate_form publishes a draft.',
-  get_session: 'Check the id: ask_person opens a session.',
-  wait_for_session: 'Check the id: ask_person opens a session.',
-  cancel_session: 'Check the id: ask_person opens a session.',
-  get_submission: 'Check the id: list_submissions shows those of a form.',
+  session: 'Check the id: ask_person opens a session, and list_submissions shows what came of sessions.',
+  submission: 'Check the id: list_submissions shows those of a form.',
+  upload: 'Files are given by a person: call ask_person, with the other answers as prefill.',
 };
+const CHECK_FORM =
+  'Check the id: list_forms shows the forms of this key. Sessions and answers are of published ones: activate_form publishes a draft.';
 
 type ErrorBody = RestError['body']['error'];
 

@@ -12,7 +12,7 @@ import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { type FailureReason, failed, failures, invalid } from '../../src/domain/errors/failure.ts';
+import { type FailureReason, failed, failures, invalid, notFound } from '../../src/domain/errors/failure.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
 import { restErrorOf } from '../../src/http/errors.ts';
@@ -108,6 +108,21 @@ describe('what a service fails with', () => {
       expect(reply.json.error.details).toEqual(violations);
     }
   });
+
+  it.each(['form', 'session', 'submission', 'upload', 'version', 'webhook', 'delivery', 'key'])(
+    'says how to find the id of what there is not, by routes that there are: %s',
+    async (resource) => {
+      await using gateway = await startGateway(failingWith(() => notFound(resource)));
+
+      const { json } = await gateway.call('GET', '/v1/forms/form_1');
+
+      const named = json.error.next.match(/GET (\S*\w)/g) ?? [];
+      const lists = rpcRoutes.filter(({ method }) => method === 'get').map(({ path }) => `GET ${path}`);
+      expect(lists).toEqual(expect.arrayContaining(named));
+      const plural = resource === 'delivery' ? 'deliveries' : `${resource}s`;
+      expect(named[0]).toMatch(resource === 'upload' ? /submissions$/ : new RegExp(`${plural}$`));
+    },
+  );
 
   it('names the missing scope in WWW-Authenticate', async () => {
     const failure = () => failed(Reason.INSUFFICIENT_SCOPE, 'No', { requiredScope: 'forms:read' });

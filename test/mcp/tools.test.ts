@@ -99,6 +99,11 @@ describe.each(oneEngine('pglite'))('the MCP server on %s', (engine) => {
     const answers = { order: '7', reason: 'lost', consent: true };
     const forPerson = await agent.use('submit_answers', { form_id: form.id, answers });
     const unknown = await agent.use('wait_for_session', { session_id: 'sess_none' });
+    const unread = await agent.use('get_submission', { submission_id: 'sub_none' });
+    const otherNames = [
+      await agent.use('ask_person', { fields: [{ label: 'Name' }] }),
+      await agent.use('create_form', { questions: [{ label: 'Name' }] }),
+    ];
 
     expect(bad.failure).toMatchObject({ reason: 'invalid', retryable: false });
     expect(bad.failure.message).toMatch(/^definition\.slug: A slug .* \(and 1 more\)$/);
@@ -121,6 +126,11 @@ describe.each(oneEngine('pglite'))('the MCP server on %s', (engine) => {
     expect(forPerson.failure.next).toContain('ask_person');
     expect(unknown.failure).toMatchObject({ reason: 'not_found', retryable: false });
     expect(unknown.failure.next).toContain('ask_person');
+    expect(unread.failure.next).toContain('list_submissions');
+    expect(otherNames.map(({ failure }) => JSON.stringify(failure.problems))).toEqual([
+      expect.stringContaining('Did you mean `questions`?'),
+      expect.stringContaining('Did you mean `definition`?'),
+    ]);
     expect(await service.countSubmissions()).toBe(before);
   });
 
