@@ -82,7 +82,7 @@ function isOwed(history: History, { endedAt, callbackUrl }: Ask): boolean {
   const last = { from: endedAt + LAST_ATTEMPT_MS.least, until };
   const host = new URL(callbackUrl).hostname;
   const about = ['*', host, host.split('.')[0] ?? ''];
-  const kinds = ['refused', 'reset', 'slow', 'silent', '4xx', '5xx', 'unknown-name', 'no-name-server'];
+  const kinds = ['refused', 'reset', 'slow', 'silent', '3xx', '4xx', '5xx', 'unknown-name', 'no-name-server'];
   return until <= history.endedAt && !hadFault(history, { kinds, about, ...last });
 }
 

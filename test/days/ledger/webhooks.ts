@@ -124,6 +124,7 @@ const receiverFaults: readonly string[] = [
   'reset',
   'slow',
   'silent',
+  '3xx',
   '4xx',
   '5xx',
   'unknown-name',
@@ -159,8 +160,10 @@ function diedAt({ crashes }: History, at: number): boolean {
   return crashes.some((crash) => crash >= at && crash <= at + MINUTE_MS);
 }
 
-function isTaken(answered: number | 'lost' | 'silent'): boolean {
-  return answered === 'lost' || (typeof answered === 'number' && answered >= 200 && answered < 300);
+/** Also what was processed, as a redirect to GET says. */
+export function isTaken(answered: number | 'lost' | 'silent'): boolean {
+  if (typeof answered !== 'number') return answered === 'lost';
+  return (answered >= 200 && answered < 300) || answered === 302 || answered === 303;
 }
 
 function parse(body: string): Body {

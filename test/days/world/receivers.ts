@@ -38,7 +38,9 @@ export class Receivers {
       if (found === undefined || fault !== undefined) {
         throw Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' });
       }
-      return [found.address];
+      return this.#options.faults.of(['dead-address'], found.name) === undefined
+        ? [found.address]
+        : [DEAD_ADDRESS, found.address];
     };
     const none = async () =>
       Promise.reject(Object.assign(new Error('queryAaaa ENODATA'), { code: 'ENODATA' }));
@@ -50,7 +52,9 @@ export class Receivers {
         () =>
         ({ hostname }, callback) => {
           const receiver = this.#byAddress.get(hostname);
-          if (receiver === undefined) callback(refused(), null);
+          if (hostname === DEAD_ADDRESS)
+            void this.#options.pause(10_000, 10_001).then(() => callback(timedOut(), null));
+          else if (receiver === undefined) callback(refused(), null);
           else receiver.connect(callback as Callback);
         },
     };
@@ -103,15 +107,17 @@ class OpenReceiver implements Receiver {
     if (body === undefined) return;
     const always = this.#always;
     const fault =
-      always === null ? faults.of(['silent', 'lost', '4xx', '5xx', 'slow'], this.name) : undefined;
+      always === null ? faults.of(['silent', 'lost', '3xx', '4xx', '5xx', 'slow'], this.name) : undefined;
     const tooSlow = fault === 'slow' && random.chance(0.4);
     const status =
       always ??
-      (fault === '4xx'
-        ? random.pick([400, 404, 422, 429])
-        : fault === '5xx'
-          ? random.pick([500, 502, 503])
-          : random.pick([200, 204]));
+      (fault === '3xx'
+        ? random.pick([301, 302, 303, 307, 308])
+        : fault === '4xx'
+          ? random.pick([400, 404, 422, 429])
+          : fault === '5xx'
+            ? random.pick([500, 502, 503])
+            : random.pick([200, 204]));
     const answered = fault === 'silent' || fault === 'lost' ? fault : tooSlow ? 'lost' : status;
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
@@ -131,6 +137,13 @@ class OpenReceiver implements Receiver {
     else await pause(1, 80);
     response.writeHead(status).end(status === 204 ? undefined : 'seen');
   }
+}
+
+/** An address of a receiver that answers no attempt to connect. */
+const DEAD_ADDRESS = '5.9.255.255';
+
+function timedOut(): Error {
+  return Object.assign(new Error('connect ETIMEDOUT'), { code: 'ETIMEDOUT' });
 }
 
 function refused(): Error {
