@@ -8,7 +8,7 @@ const report = process.env.TEST_REPORT;
 const seed = process.env.TEST_SEED;
 
 /** What takes minutes has a folder and a script of its own, `npm run test:abuse` and so on, beside `npm test`. */
-const slow = ['abuse', 'citus', 'clients', 'failover', 'fuzz', 'kills'];
+const slow = ['abuse', 'citus', 'clients', 'failover', 'fuzz', 'kills', 'network'];
 
 /** Vitest begins with the largest files where it knows no durations. These are small, take minutes, and would end last. */
 const longest = ['test/services/rights.test.ts', 'test/days.test.ts'];
@@ -35,8 +35,8 @@ export default defineConfig(({ mode }) => ({
         ? { sequencer: LongestFirst }
         : { shuffle: { files: true, tests: false }, seed: Number(seed) },
     // One more than two cores can run: some tests wait for clocks and for other processes.
-    // Those that bound time and memory, or crash what others wait for, have the machine to themselves.
-    maxWorkers: ['abuse', 'failover'].includes(mode) ? 1 : 3,
+    // Those that bound time and memory, crash what others wait for, or change the network, have the machine to themselves.
+    maxWorkers: ['abuse', 'failover', 'network'].includes(mode) ? 1 : 3,
     // Only what hangs takes as long: on a busy machine a start of the service takes twenty seconds.
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -84,6 +84,22 @@ it('.ci/run skips the tests of what changed where it knows no branch to compare 
   expect([single.status, none.status]).toEqual([0, 0]);
 });
 
+it.each([
+  ['', 0],
+  ['true', 1],
+])('npm run test:network says what it skips without its tools, and with CI=%j ends with %i', (CI, ended) => {
+  using folder = temporaryFolder();
+  const main = join(import.meta.dirname, 'network/main.ts');
+
+  const { status, stderr } = spawnSync(process.execPath, [main], {
+    env: { PATH: folder.path, CI },
+    encoding: 'utf8',
+  });
+
+  expect(stderr).toMatch(/^SKIPPED test\/network, all of it \(.*\): .*apt-get install/);
+  expect(status).toBe(ended);
+});
+
 /**
  * Runs it in a repository of its own with stand-ins of npm and apt-get. `replies` has the reports that they write for
  * calls, or for those that begin so; they fail without one, and with one in which a test has failed.
