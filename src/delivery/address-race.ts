@@ -4,17 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Connects to the first of several addresses that answers (RFC 8305): the next one is tried a quarter of a second after
- * the one before, or once that has failed, and none is given up before `attempt` does so. Later connections are closed.
- * Throws what the first address fails with.
+ * the one before, or once that has failed, and none is given up before `attempt` does so, or before the signal that it
+ * gets says that another one has won. Throws what the first address fails with.
  */
 export async function raceAddresses(
   addresses: readonly string[],
-  attempt: (address: string) => Promise<Socket>,
+  attempt: (address: string, isOver: AbortSignal) => Promise<Socket>,
 ): Promise<Socket> {
   const tried = familiesInTurn(addresses).slice(0, MAX_ADDRESSES);
   const attempts: Promise<Socket>[] = [];
+  const over = new AbortController();
   for (const address of tried) {
-    const latest = attempt(address);
+    const latest = attempt(address, over.signal);
     attempts.push(latest);
     if (attempts.length === tried.length) break;
     const pause = sleep(NEXT_ADDRESS_MS, undefined, { ref: false });
@@ -26,6 +27,7 @@ export async function raceAddresses(
     if (winner !== undefined) break;
   }
   const winner = await Promise.any(attempts).catch(() => attempts[0] as Promise<never>);
+  over.abort();
   for (const each of attempts)
     each.then(
       (socket) => socket !== winner && socket.destroy(),

@@ -43,6 +43,17 @@ export async function startInternet({ delayMs = 0, lost = [] }: { delayMs?: numb
   };
 }
 
+/** How many connections of this network are being made, and have had no answer. */
+export function countUnanswered(): number {
+  const rows = ['tcp', 'tcp6'].flatMap((name) =>
+    readFileSync(`/proc/self/net/${name}`, 'utf8').split('\n').slice(1),
+  );
+  return rows.filter((row) => row.trim().split(/\s+/)[3] === SYN_SENT).length;
+}
+
+/** In `/proc/net/tcp`. */
+const SYN_SENT = '02';
+
 /** Starts a receiver of webhooks on every address, with TLS, which notes at which address each request has come. */
 export async function startTlsReceiver() {
   const requests: string[] = [];

@@ -10,7 +10,7 @@ import {
   startDelivery,
 } from '../support/delivery.ts';
 import { PUBLIC_IPV4, PUBLIC_IPV6, PUBLIC_NAT64 } from './hosts.ts';
-import { startInternet, startTlsReceiver } from './network.ts';
+import { countUnanswered, startInternet, startTlsReceiver } from './network.ts';
 
 it.each([
   { slow: PUBLIC_IPV4, lost: PUBLIC_IPV6 },
@@ -26,6 +26,7 @@ it.each([
     const attempts = await deliverTo(receiver.url, addresses);
 
     expect(attempts).toMatchObject([{ number: 1, status: 'delivered', error: null }]);
+    expect(countUnanswered()).toBe(0);
   }
   expect(receiver.requests).toEqual([slow, slow]);
 });

@@ -1,5 +1,5 @@
 import { CONNREFUSED, Resolver, SERVFAIL, TIMEOUT } from 'node:dns/promises';
-import { isIP, type Socket } from 'node:net';
+import { isIP, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { isPublicAddress } from '../../domain/addresses/ip-address.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
@@ -24,10 +24,20 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
     return allowed;
   }
 
-  async function attempt(target: buildConnector.Options, address: string): Promise<Socket> {
+  async function attempt(
+    target: buildConnector.Options,
+    address: string,
+    isOver: AbortSignal,
+  ): Promise<Socket> {
     await admit?.(address);
+    isOver.throwIfAborted();
     return new Promise((resolveSocket, reject) => {
-      connect({ ...target, hostname: address }, (error, socket) => {
+      let opened: unknown;
+      // With an error its time limit ends as well.
+      const giveUp = () => opened instanceof Socket && opened.destroy(isOver.reason);
+      isOver.addEventListener('abort', giveUp);
+      opened = connect({ ...target, hostname: address }, (error, socket) => {
+        isOver.removeEventListener('abort', giveUp);
         if (error === null) resolveSocket(socket);
         else reject(error);
       });
@@ -39,7 +49,7 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
     // Certificates and servers know names without the dot of the root.
     const servername = isIP(host) === 0 ? host.replace(/\.$/, '') : '';
     const named = servername === '' ? target : { ...target, servername };
-    return raceAddresses(await addressesOf(host), (address) => attempt(named, address));
+    return raceAddresses(await addressesOf(host), (address, isOver) => attempt(named, address, isOver));
   }
 
   return (target, callback) => {
