@@ -6,15 +6,15 @@ import { SMTPServer } from 'smtp-server';
 import { until } from './until.ts';
 
 /**
- * Starts a real SMTP server on a free port of 127.0.0.1 and parses what it is sent. `refuse` may answer
- * a recipient with an error status, such as 450 or 550, or with a status and words, and the server waits for what it
+ * Starts a real SMTP server on a free port of 127.0.0.1, or of another `host`, and parses what it is sent. `refuse` may
+ * answer a recipient with an error status, such as 450 or 550, or with a status and words, and the server waits for what it
  * promises. `refuseSender` does the same for the sender, `greet` for a connection before its greeting, and `scan` for a
  * message after its final dot.
  */
 export async function startMailServer(
   refuse: Refusal = () => undefined,
   refuseSender: Refusal = () => undefined,
-  { greet, scan }: Delays = {},
+  { greet, scan, host = '127.0.0.1' }: Delays = {},
 ) {
   const mails: ReceivedMail[] = [];
   const names: string[] = [];
@@ -42,7 +42,7 @@ export async function startMailServer(
       done(errorOf(await scan?.()));
     },
   });
-  const listener = server.listen(0, '127.0.0.1');
+  const listener = server.listen(0, host);
   listener.on('connection', (socket) => sockets.push(socket));
   // Clients that give up, and connections that a test cuts.
   server.on('error', () => undefined);
@@ -80,7 +80,7 @@ export type ReceivedMail = Email & { recipients: string[]; source: string };
 
 type Refusal = (address: string) => Answer | undefined | Promise<Answer | undefined>;
 
-type Delays = Partial<Record<'greet' | 'scan', () => Promise<Answer | undefined>>>;
+type Delays = { host?: string } & Partial<Record<'greet' | 'scan', () => Promise<Answer | undefined>>>;
 
 /** Such as `450`, or `550 5.1.1 No such user`. */
 type Answer = number | string;
