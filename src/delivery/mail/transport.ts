@@ -109,12 +109,15 @@ function openLine(
 function openSocket(timeoutMs: number): NonNullable<DeliveryOptions['openMailSocket']> {
   return ({ host = 'localhost', port, secure, localAddress }, done) => {
     const to = { port: Number(port ?? (secure ? 465 : 587)), ...(localAddress && { localAddress }) };
-    const open = (address: string) =>
+    const open = (address: string, isOver: AbortSignal) =>
       new Promise<Socket>((resolve, reject) => {
         const socket = connect({ ...to, host: address, timeout: timeoutMs }, () => {
+          isOver.removeEventListener('abort', giveUp);
           socket.removeAllListeners('timeout').setTimeout(0);
           resolve(socket);
         });
+        const giveUp = () => socket.destroy();
+        isOver.addEventListener('abort', giveUp);
         socket
           .once('error', reject)
           .once('timeout', () => socket.destroy(new MailServerLate('connecting', timeoutMs)));
