@@ -7,7 +7,7 @@ import { lastOf } from '../../http/multipart.ts';
 import type { OneOf } from '../../http/rpc-client.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl, openingOf } from './forms.ts';
+import { countOf, formHead, formIn, formUrl, openingOf, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
 import { banner, buttonForm, csrfInput, type Done, type OwnerContent } from './layout.ts';
 import { keptIn } from './texts.ts';
@@ -45,16 +45,11 @@ ${form.keptIn === '' && html`<p class="actions"><a class="danger" href="${view.h
 }
 
 /** Asks whether to delete a form, by its name. */
-export const askToDeleteForm: HandleOwner = async (exchange) => {
-  const form = await formIn(exchange);
-  return form && deletePage(exchange, form);
-};
+export const askToDeleteForm = withForm((exchange, form) => deletePage(exchange, form));
 
 /** Deletes a form with all that belongs to it, if its name was typed. */
-export const deleteForm: HandleOwner = async (exchange) => {
+export const deleteForm = withForm(async (exchange, form) => {
   const { request, call, inputs } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
   const name = lastOf(inputs, 'name');
   try {
     await call(rpcs.deleteOwnedForm, { formId: form.id, name });
@@ -63,7 +58,7 @@ export const deleteForm: HandleOwner = async (exchange) => {
     return deletePage(exchange, form, name);
   }
   return answerAt(exchange, `${rootOf(request)}owner`, 'doneFormDeleted');
-};
+});
 
 /** With `wrong`, a name was typed that is not the form's. */
 function deletePage(
