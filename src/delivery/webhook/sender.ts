@@ -148,7 +148,11 @@ function whatIsSent(stored: string, { kind }: Claim, { template }: ClaimedWebhoo
   }
 }
 
-async function post(agent: Agent, request: Dispatcher.DispatchOptions & Target, signal: AbortSignal): Promise<Outcome> {
+async function post(
+  agent: Agent,
+  request: Dispatcher.DispatchOptions & Target,
+  signal: AbortSignal,
+): Promise<Outcome> {
   try {
     return outcomeOf(await sendRequest(agent, request, { timeoutMs: TIMEOUT_MS, signal }), request);
   } catch (error) {
