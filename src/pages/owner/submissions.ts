@@ -15,7 +15,7 @@ import { present } from '../../http/shape.ts';
 import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, type Language } from '../../text/words.ts';
-import { rootOf } from '../layout.ts';
+import { inputField, rootOf } from '../layout.ts';
 import { countOf, formHead, formIn, formUrl, unreadOf, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { banner, buttonForm, csrfInput, dataTable, type OwnerContent } from './layout.ts';
@@ -304,16 +304,12 @@ function queryOfFilter({ spam, from, until }: Filter, page = ''): string {
 function filterForm(filter: Filter, { action, csrf, language, problem }: FilterView): Html {
   const { owner, words } = language;
   const { spam, from, until, text } = filter;
+  const described = problem === undefined ? 'filter.note' : 'text.error filter.note';
+  const search = { type: 'search', maxlength: 200, autocomplete: 'off', 'aria-describedby': described };
   const option = (value: string, label: string, selected: boolean) =>
     html`<option${attributes({ value, selected })}>${label}</option>`;
   return html`<form class="filter" method="post" action="${action}" role="search">${csrfInput(csrf)}
-<div class="${problem === undefined ? 'field' : 'field wrong'}"><label for="text">${owner.search}</label>
-${problem !== undefined && html`<p class="error" id="text.error"><span class="sr">${words.error} </span>${problem}</p>`}
-<input class="control" id="text" name="text" type="search" maxlength="200" autocomplete="off"${attributes({
-    value: text,
-    'aria-describedby': problem === undefined ? 'filter.note' : 'text.error filter.note',
-    'aria-invalid': problem !== undefined && 'true',
-  })}></div>
+${inputField({ id: 'text', label: owner.search, problem, words }, { name: 'text', ...search, value: text })}
 <div class="field"><label for="status">${owner.show}</label>
 <select class="control" id="status" name="status">${option('', owner.answers, !spam)}${option('spam', owner.spam, spam)}</select></div>
 <div class="field"><label for="from">${owner.from}</label>
