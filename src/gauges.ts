@@ -74,14 +74,13 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
 
   gauge('forms_connections', 'Connections of clients that are open.', () => admission.connections());
   gauge('forms_connections_limit', 'MAX_CONNECTIONS.', () => config.maxConnections);
-  gauges('forms_body_bytes', 'Bodies that are held, by what their callers have shown.', 'caller', () => {
+  const bodies = (amount: 'held' | 'most') => () => {
     const { keyless, key } = admission.heldBodies();
-    return { keyless: keyless.held, key: key.held };
-  });
-  gauges('forms_body_bytes_limit', 'The most that are held.', 'caller', () => {
-    const { keyless, key } = admission.heldBodies();
-    return { keyless: keyless.most, key: key.most };
-  });
+    return { keyless: keyless[amount], key: key[amount] };
+  };
+  const byCaller = 'Bodies that are held, by what their callers have shown.';
+  gauges('forms_body_bytes', byCaller, 'caller', bodies('held'));
+  gauges('forms_body_bytes_limit', 'The most that are held.', 'caller', bodies('most'));
   gauge('forms_streams', 'Streams of events and submissions that are open.', () => api.streams.open());
   gauge('forms_streams_limit', 'MAX_STREAMS_TOTAL.', () => config.maxStreamsTotal);
   gauge('forms_waits', 'Calls that wait for sessions.', () => api.waits.open());

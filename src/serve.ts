@@ -107,9 +107,9 @@ function fail(message: string): never {
 /** What the person who starts the service needs to know, in one block. */
 function welcome(running: App, options: Config): string {
   const { dataDir, databaseUrl, smtpUrl, requireApiKey, allowPublicCreate, ownerConfirmation } = options;
-  const rows = [
+  const rows: [name: string, value: string | false | undefined][] = [
     ['Start here', running.url],
-    ...(options.docs ? [['Guides', `${running.url}/docs`]] : []),
+    ['Guides', options.docs && `${running.url}/docs`],
     ['REST, pages, Connect', running.url],
     ['gRPC', running.grpcUrl],
     ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],
@@ -119,22 +119,18 @@ function welcome(running: App, options: Config): string {
         ? `saved to ${dataDir}/mail (set SMTP_URL to send it)`
         : `sent by ${hostOf(smtpUrl)}`,
     ],
-    ...(running.metricsUrl === undefined ? [] : [['Metrics', running.metricsUrl]]),
-    ...(running.firstKey === undefined
-      ? []
-      : [['API key', `${running.firstKey}   (shown only now: keep it)`]]),
-    ...(running.isBootstrapKeyRevoked
-      ? [
-          [
-            'WARNING',
-            'BOOTSTRAP_API_KEY was revoked and stays so. For another key: npm run cli -- admin keys create',
-          ],
-        ]
-      : []),
-    ...(requireApiKey ? [] : [['WARNING', 'REQUIRE_API_KEY=false: management routes answer without a key']]),
-    ...(ownerConfirmation ? [] : [['WARNING', `OWNER_CONFIRMATION=off: ${UNCONFIRMED_OWNERS}`]]),
+    ['Metrics', running.metricsUrl],
+    ['API key', running.firstKey && `${running.firstKey}   (shown only now: keep it)`],
+    [
+      'WARNING',
+      running.isBootstrapKeyRevoked &&
+        'BOOTSTRAP_API_KEY was revoked and stays so. For another key: npm run cli -- admin keys create',
+    ],
+    ['WARNING', !requireApiKey && 'REQUIRE_API_KEY=false: management routes answer without a key'],
+    ['WARNING', !ownerConfirmation && `OWNER_CONFIRMATION=off: ${UNCONFIRMED_OWNERS}`],
   ];
-  const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);
+  const shown = rows.filter(([, value]) => value !== undefined && value !== false);
+  const lines = shown.map(([name, value]) => `  ${name.padEnd(22)}${value}\n`);
   // A shell fills in $KEY where the key is needed but was shown by an earlier start.
   const key = running.firstKey ?? (allowPublicCreate ? undefined : `'"$KEY"'`);
   const next = `URL=${running.url}

@@ -71,7 +71,14 @@ const needs = (scope: Scope) => ({ key: 'required', scope }) as const;
 /** What pages read, and what needs a key reads where keys are not required. */
 const reads = { name: 'read', per: 'minute', client: 600, form: 600, total: 60_000 } as const;
 
-const openRead = { key: 'none', limits: reads } as const;
+/** Needs no key. */
+const open = <L extends ClientLimits>(limits: L) => ({ key: 'none', limits }) as const;
+
+/** Answers with a key or without one. */
+const takes = <L extends ClientLimits>(scope: Scope, limits: L) =>
+  ({ key: 'optional', scope, limits }) as const;
+
+const openRead = open(reads);
 
 /** Needs a key, but where keys are not required it answers without one, in the default project. */
 const mayOpen = <L extends ClientLimits>(scope: Scope, limits: L) =>
@@ -126,17 +133,14 @@ const forms: MethodTable<typeof FormsService> = {
     keylessSize: messageLimits.keylessDefinition,
   },
   createForm: {
-    key: 'optional',
-    scope: 'forms:write',
-    limits: { name: 'create', per: 'hour', client: 100, total: 600 },
+    ...takes('forms:write', { name: 'create', per: 'hour', client: 100, total: 600 }),
     ...repeats('form.created'),
     size: messageLimits.definition,
     keylessSize: messageLimits.keylessDefinition,
   },
   getActivation: { ...openRead, audit: changesNothing },
   activateForm: {
-    key: 'none',
-    limits: { name: 'activate', per: 'hour', client: 120, form: 30, total: 600, wider: true },
+    ...open({ name: 'activate', per: 'hour', client: 120, form: 30, total: 600, wider: true }),
     ...repeats('form.activated'),
   },
   getForm: { ...needs('forms:read'), audit: showsNoAnswers },
@@ -162,7 +166,7 @@ const forms: MethodTable<typeof FormsService> = {
   getPublicForm: { ...openRead, audit: changesNothing },
 };
 
-const submit = { key: 'none', limits: pageLimits.submit } as const;
+const submit = open(pageLimits.submit);
 const submitManaged = mayOpen('submissions:write', pageLimits.submit);
 
 /** What to ask for where a list takes too long. */
@@ -175,8 +179,7 @@ const submissions: MethodTable<typeof SubmissionsService> = {
   checkAnswers: { ...submit, audit: changesNothing },
   checkManagedAnswers: { ...submitManaged, audit: changesNothing },
   createDemoSubmission: {
-    key: 'none',
-    limits: { name: 'demo', per: 'hour', client: 30, total: 600 },
+    ...open({ name: 'demo', per: 'hour', client: 30, total: 600 }),
     audit: isAnswer,
   },
   getSubmission: { ...needs('submissions:read'), audit: notes('submission.read') },
@@ -255,39 +258,31 @@ const audit: MethodTable<typeof AuditService> = {
 
 const hosted: MethodTable<typeof HostedService> = {
   getHosted: { ...openRead, audit: isAnswer, stores: 'nothing' },
-  openHostedSession: { key: 'none', limits: pageLimits.visit, audit: isAnswer },
+  openHostedSession: { ...open(pageLimits.visit), audit: isAnswer },
   // Which of the limits of pages it counts against, too, is known when it is read.
   postHosted: {
-    key: 'none',
-    limits: { name: 'post', per: 'minute', client: 900, form: 600, total: 60_000 },
+    ...open({ name: 'post', per: 'minute', client: 900, form: 600, total: 60_000 }),
     audit: isAnswer,
   },
   submitPostedForm: { ...submit, audit: isAnswer },
   previewForm: {
-    key: 'optional',
-    scope: 'forms:write',
-    limits: { name: 'preview', per: 'minute', client: 60, total: 3_000 },
+    ...takes('forms:write', { name: 'preview', per: 'minute', client: 60, total: 3_000 }),
     audit: changesNothing,
     size: messageLimits.keylessDefinition,
   },
   sendRespondentCode: {
-    key: 'none',
-    limits: { name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true },
+    ...open({ name: 'send-code', per: 'hour', client: 60, form: 60, total: 600, wider: true }),
     audit: isNot('Anyone who opens a page can ask for a code. The submission says who has given one.'),
     ...keepsReply,
   },
   giveRespondentCode: {
-    key: 'none',
-    limits: { name: 'give-code', per: 'minute', client: 60, form: 60, total: 3_000 },
+    ...open({ name: 'give-code', per: 'minute', client: 60, form: 60, total: 3_000 }),
     audit: isNot('What is submitted says who has given a code.'),
     ...keepsReply,
   },
 };
 
-const upload: LimitedAccess = {
-  key: 'none',
-  limits: { name: 'upload', per: 'minute', client: 60, total: 1_200 },
-};
+const upload = open({ name: 'upload', per: 'minute', client: 60, total: 1_200 });
 
 const uploads: MethodTable<typeof UploadsService> = {
   createUpload: { ...upload, audit: isAnswer, stores: 'files', size: messageLimits.upload },
@@ -295,17 +290,13 @@ const uploads: MethodTable<typeof UploadsService> = {
   getUpload: { ...needs('submissions:read'), audit: notes('upload.read') },
   // A person opens some files of an export at a time; the token in the link is the credential.
   getLinkedUpload: {
-    key: 'none',
-    limits: { name: 'file', per: 'minute', client: 120, total: 6_000 },
+    ...open({ name: 'file', per: 'minute', client: 120, total: 6_000 }),
     audit: notes('upload.read'),
   },
 };
 
 /** The token in the link is the credential. */
-const mailedLink: LimitedAccess = {
-  key: 'none',
-  limits: { name: 'mailed-link', per: 'minute', client: 60, total: 3_000 },
-};
+const mailedLink = open({ name: 'mailed-link', per: 'minute', client: 60, total: 3_000 });
 
 const mail: MethodTable<typeof MailService> = {
   getMailLink: { ...mailedLink, audit: changesNothing },
@@ -316,30 +307,22 @@ const mail: MethodTable<typeof MailService> = {
   startMail: { ...mailedLink, audit: changes('form.mails_started') },
 };
 
-const owner = {
-  key: 'none',
-  owner: 'required',
-  limits: { name: 'owner', per: 'minute', owner: 300 },
-} as const;
+/** Needs a session of an owner. */
+const ofOwner = (limits: OwnerLimits) => ({ key: 'none', owner: 'required', limits }) as const;
+
+const owner = ofOwner({ name: 'owner', per: 'minute', owner: 300 });
 
 /** Of calls that read many submissions. */
-const ownerReadsMany = {
-  ...owner,
-  limits: { name: 'owner-reads', per: 'minute', owner: 30 },
-} as const;
+const ownerReadsMany = ofOwner({ name: 'owner-reads', per: 'minute', owner: 30 });
 
 /** The token in the link is the credential. */
 const signInLink = {
-  key: 'none',
+  ...open({ name: 'sign-in-link', per: 'minute', client: 60, total: 3_000 }),
   owner: 'none',
-  limits: { name: 'sign-in-link', per: 'minute', client: 60, total: 3_000 },
 } as const;
 
 /** Of calls that email somebody who has not asked for it. */
-const ownerAsksOthers = {
-  ...owner,
-  limits: { name: 'owner-asks', per: 'hour', owner: 20 },
-} as const;
+const ownerAsksOthers = ofOwner({ name: 'owner-asks', per: 'hour', owner: 20 });
 
 const owners: MethodTable<typeof OwnersService> = {
   requestSignIn: {
@@ -365,8 +348,7 @@ const owners: MethodTable<typeof OwnersService> = {
   offerOwnedForm: { ...ownerAsksOthers, ...repeats('form.owner_proposed') },
   withdrawOwnedFormOffer: { ...owner, ...frees('form.offer_withdrawn') },
   publishOwnedFormTexts: {
-    ...owner,
-    limits: { name: 'owner-texts', per: 'hour', owner: 120 },
+    ...ofOwner({ name: 'owner-texts', per: 'hour', owner: 120 }),
     audit: changes('form.published'),
     size: messageLimits.definition,
   },
@@ -395,10 +377,7 @@ const owners: MethodTable<typeof OwnersService> = {
 /**
  * Of what asks many times a second in all: balancers and orchestrators, which would stop a process that refuses them.
  */
-const probe = {
-  key: 'none',
-  limits: { name: 'health', per: 'minute', client: 600, total: 600_000 },
-} as const;
+const probe = open({ name: 'health', per: 'minute', client: 600, total: 600_000 });
 
 const health: MethodTable<typeof Health> = {
   check: { ...probe, audit: changesNothing },
@@ -407,8 +386,7 @@ const health: MethodTable<typeof Health> = {
 
 const reflection: MethodTable<typeof ServerReflection> = {
   serverReflectionInfo: {
-    key: 'none',
-    limits: { name: 'reflection', per: 'minute', client: 60, total: 1_200 },
+    ...open({ name: 'reflection', per: 'minute', client: 60, total: 1_200 }),
     audit: changesNothing,
     stores: 'nothing',
   },

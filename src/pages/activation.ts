@@ -71,14 +71,10 @@ export function renderActivation(request: IncomingMessage, { formName }: { formN
     title: refused ? words.activateButton : fill(words.activateTitle, { form: withoutLinks(formName) }),
     text: words.activateText,
     more: html`<form method="post" novalidate>
-${emailField({
-  id: 'email',
-  label: words.emailLabel,
-  problem: refused ? words.needEmail : undefined,
-  words,
-  autocomplete: 'email',
-  autofocus: refused,
-})}
+${emailField(
+  { id: 'email', label: words.emailLabel, problem: refused ? words.needEmail : undefined, words },
+  { autocomplete: 'email', autofocus: refused },
+)}
 <div class="actions"><button>${words.activateButton}</button></div>
 </form>`,
   });

@@ -5,7 +5,7 @@ import type { Html } from '../domain/text/html.ts';
 import { dropUndecodableQuery } from '../http/charset.ts';
 import type { RestError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
-import { type Call, RpcClient, requestIdOf } from '../http/rpc-client.ts';
+import { RpcClient, requestIdOf } from '../http/rpc-client.ts';
 import { preferNamedLanguage, renderError } from './messages.ts';
 
 /**
@@ -73,13 +73,7 @@ function sendFailure(failed: RestError, exchange: PageExchange): Promise<void> |
 const noForm = { formName: '', locale: '', theme: undefined, embedOrigins: [] };
 
 /** One request for a page. */
-export type PageExchange = {
-  /** Calls an RPC on behalf of the request. */
-  call: Call;
-  /** Does the same with a stream of messages. */
-  stream: RpcClient['stream'];
-  /** Does the same with a stream of answers. */
-  receive: RpcClient['receive'];
+export type PageExchange = Pick<RpcClient, 'call' | 'stream' | 'receive'> & {
   request: Request;
   response: Response;
   /** The address of the pages, without a slash at the end. */

@@ -50,21 +50,23 @@ ${content.body}
   return { html: page.text, headers: headersOf(style, content) };
 }
 
-/** The input of an email address with its label; `problem` says what is wrong with the one that was given. */
-export function emailField({ id, label, problem, words, ...more }: EmailField): Html {
+/** The input of an email address with its label. */
+export function emailField(field: InputField, own: Attributes): Html {
+  const email = { name: 'email', type: 'email', required: true, maxlength: MAX_ADDRESS_LENGTH };
+  return inputField(field, { ...email, ...own });
+}
+
+/** An input with its label; `problem` says what is wrong with what was given. */
+export function inputField({ id, label, problem, words }: InputField, own: Attributes): Html {
   const isWrong = problem !== undefined;
   return html`<div class="${isWrong ? 'field wrong' : 'field'}"><label for="${id}">${label}</label>
 ${isWrong && html`<p class="error" id="${id}.error"><span class="sr">${words.error} </span>${problem}</p>`}
 <input${attributes({
     class: 'control',
     id,
-    name: 'email',
-    type: 'email',
-    required: true,
-    maxlength: MAX_ADDRESS_LENGTH,
     'aria-invalid': isWrong && 'true',
     'aria-describedby': isWrong && `${id}.error`,
-    ...more,
+    ...own,
   })}></div>`;
 }
 
@@ -148,15 +150,8 @@ type PageContent = {
   script?: boolean;
 };
 
-type EmailField = {
-  id: string;
-  label: string;
-  problem: string | undefined;
-  words: Words;
-  autocomplete: 'email' | 'off';
-  value?: string | undefined;
-  autofocus?: boolean;
-};
+type InputField = { id: string; label: string; problem: string | undefined; words: Words };
+type Attributes = Parameters<typeof attributes>[0];
 
 /** The mode of a theme as the stylesheet names it. */
 function modeOf(theme: Theme | undefined): 'light' | 'dark' | 'auto' {

@@ -109,12 +109,12 @@ function followed(token: string, inputs: FormInputs) {
 
 function renderLink(link: GetMailLinkResponse, view: View): Page {
   const { words } = view.language;
-  const { title, text, button } = wordsFor(link);
+  const about = subjectOf(link);
   const page = renderMessage({
     ...view,
-    title: words[title],
-    text: inserted(words[text], link),
-    more: html`<form method="post">${keepRecipients(link, words)}<div class="actions"><button>${words[button]}</button></div></form>`,
+    title: words[`${about}Title`],
+    text: inserted(words[`${about}Text`], link),
+    more: html`<form method="post">${keepRecipients(link, words)}<div class="actions"><button>${words[`${about}Button`]}</button></div></form>`,
   });
   // Without a referrer browsers send no origin with the post, which signing in needs.
   return { ...page, headers: { ...page.headers, 'referrer-policy': 'same-origin' } };
@@ -135,7 +135,7 @@ function renderDone(link: Link, view: View): Page {
     const [text, next] = [stoppedText(link, words), words.startNote];
     return renderMessage({ ...done, text, next, more: startForm(words) });
   }
-  const text = inserted(words[wordsFor(link).done], link);
+  const text = inserted(words[`${subjectOf(link)}Done`], link);
   return renderMessage({ ...done, text, more: isOfOwner(link) && signInButton(view) });
 }
 
@@ -147,30 +147,16 @@ function inserted(text: string, { address, formName }: Pick<StopLink, 'address' 
   return fill(text, { email: readableAddress(address), form: withoutLinks(formName) });
 }
 
-function wordsFor({ purpose }: Link): LinkWords {
-  return present(linkWords[purpose]);
+/** What the words of a link's pages begin with: `ownerTitle`, `ownerText`, `ownerButton` and `ownerDone`. */
+function subjectOf({ purpose }: Link): Subject {
+  return present(subjects[purpose]);
 }
 
-const linkWords: Record<MailLinkPurpose, LinkWords | undefined> = {
+const subjects: Record<MailLinkPurpose, Subject | undefined> = {
   [MailLinkPurpose.UNSPECIFIED]: undefined,
-  [MailLinkPurpose.CONFIRM_OWNER]: {
-    title: 'ownerTitle',
-    text: 'ownerText',
-    button: 'ownerButton',
-    done: 'ownerDone',
-  },
-  [MailLinkPurpose.CHANGE_OWNER]: {
-    title: 'takeOverTitle',
-    text: 'takeOverText',
-    button: 'takeOverButton',
-    done: 'takeOverDone',
-  },
-  [MailLinkPurpose.CONFIRM_RECIPIENT]: {
-    title: 'recipientTitle',
-    text: 'recipientText',
-    button: 'recipientButton',
-    done: 'recipientDone',
-  },
+  [MailLinkPurpose.CONFIRM_OWNER]: 'owner',
+  [MailLinkPurpose.CHANGE_OWNER]: 'takeOver',
+  [MailLinkPurpose.CONFIRM_RECIPIENT]: 'recipient',
   // What can be stopped, and what is stopped already, has a page of its own.
   [MailLinkPurpose.STOP]: undefined,
 };
@@ -248,7 +234,7 @@ type View = { request: Request; language: Language };
 
 type Link = GetMailLinkResponse | FollowMailLinkResponse;
 
-type LinkWords = Record<'title' | 'text' | 'button' | 'done', keyof Words>;
+type Subject = 'owner' | 'takeOver' | 'recipient';
 
 type StopLink = Pick<GetMailLinkResponse, 'address' | 'formName' | 'stopped' | 'aboutSignIn'>;
 

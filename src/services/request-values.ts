@@ -24,9 +24,7 @@ export function pageRequestOf(
   unset: number = pageSizes.default,
 ): PageRequest {
   if (pageSize < 0) throw badParameter('page_size', 'too_small', 'Expected at least 1');
-  if (pageToken !== '' && !isId(prefix, pageToken)) {
-    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
-  }
+  if (pageToken !== '' && !isId(prefix, pageToken)) throw unknownCursor();
   return {
     limit: pageSize === 0 ? unset : Math.min(pageSize, pageSizes.max),
     cursor: pageToken === '' ? undefined : pageToken,
@@ -69,6 +67,11 @@ export function emailProblems(text: string, path: string): Violation[] {
 }
 
 /** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */
+/** Refuses the place that a list is to begin at. */
+export function unknownCursor() {
+  return badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
+}
+
 export function badParameter(path: string, code: Violation['code'], message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, { violations: [{ path, code, message }] });
 }

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
   type DescriptorProtoSchema,
+  type FieldDescriptorProto,
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
   FieldDescriptorProto_Label as Label,
@@ -120,16 +121,7 @@ function commentAt(path: number[], comment: readonly string[]) {
 const [MESSAGE, FIELD] = [4, 2];
 
 type Message = MessageInitShape<typeof DescriptorProtoSchema>;
-type Field = {
-  name?: string;
-  number?: number;
-  label?: Label;
-  type?: Type;
-  typeName?: string;
-  jsonName?: string;
-  oneofIndex?: number;
-  proto3Optional?: boolean;
-};
+type Field = Partial<Omit<FieldDescriptorProto, '$typeName' | '$unknown' | 'options'>>;
 
 /** The proto file of a version, for protoc from 3.15 on and for buf. */
 export function protoSource(file: AnswersFile): string {

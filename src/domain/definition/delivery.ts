@@ -95,6 +95,11 @@ export function fieldsToReplyTo(fields: readonly Field[]): Field[] {
   return seen.toSorted((left, right) => isSure(right) - isSure(left));
 }
 
+/** The addresses beside the owner's that a definition has submissions emailed to. */
+export function recipientsIn(delivery: Delivery): string[] {
+  return delivery.type === 'email' ? (delivery.to ?? []) : [];
+}
+
 /** What is wrong with a form that nobody activates by email, if its submissions would be emailed to nobody. */
 export function ownerProblems(further: readonly string[] | undefined, owner: string): Violation[] {
   if (further === undefined || further.length > 0 || owner !== '') return [];

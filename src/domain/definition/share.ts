@@ -19,7 +19,7 @@ import { fieldsToReplyTo } from './delivery.ts';
  *
  * `sample` are made-up answers.
  */
-export function shareOf(formId: string, definition: FormDefinition, to: ShareContext): Share {
+export function shareOf(formId: string, definition: FormDefinition, to: ShareContext) {
   const submissionsUrl = `${to.baseUrl}/api/forms/${formId}/submissions`;
   const pageUrl = publicPageUrl(formId, definition, to.hostedUrl) ?? '';
   return {
@@ -104,16 +104,7 @@ const QUIET_MODULES = 4;
 /** Where the QR code of a form's page is, from that page. */
 export const QR_PATH = '/qr.svg';
 
-export type Share = {
-  pageUrl: string;
-  submissionsUrl: string;
-  htmlSnippet: string;
-  fetchSnippet: string;
-  embedSnippet: string;
-  qrUrl: string;
-  qrSvg: string;
-  warnings: string[];
-};
+export type Share = ReturnType<typeof shareOf>;
 
 /** `withQr`: with the QR code itself, of some kilobytes. */
 type ShareContext = { baseUrl: string; hostedUrl: string; sample: Answers; withQr?: boolean };

@@ -73,20 +73,15 @@ export function endBody(name: string) {
 /** Ends what `endBody` has begun. */
 export const END_OF_BODY = '}}';
 
-/** Returns the function that writes the body of a webhook that somebody is to be notified by. */
-export function notifiedBody(name: string) {
-  return (event: EventHead, facts: NotifiedFacts): string => webhookBody(name, event, facts);
-}
-
 /** Returns the function that writes the body of a webhook about a submission that is gone. */
 export function deletionBody(name: string) {
   return (event: EventHead, { id, formId, sessionId }: DeletedSubmission): string =>
     webhookBody(name, event, { submissionId: id, formId, sessionId });
 }
 
-/** Returns the function that writes the body of a test webhook; its answers are made up. */
-export function testBody(name: string) {
-  return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
+/** Returns the function that writes the body of a webhook that says its facts as they are. */
+export function bodyOf<Facts extends object>(name: string) {
+  return (event: EventHead, facts: Facts): string => webhookBody(name, event, facts);
 }
 
 /** The body of an event that becomes an email to one address. `browserHash` is of the browser that asked for it. */
@@ -220,5 +215,5 @@ export type SessionFacts = {
   provenance?: object | undefined;
 };
 
-/** `formId` is null if the project has no form yet. */
+/** What a test webhook says: its answers are made up. `formId` is null if the project has no form yet. */
 export type TestFacts = { webhookId: string; formId: string; answers: JsonObject };

@@ -7,13 +7,14 @@ import { fingerprint } from '../json/json-text.ts';
 import {
   addressBody,
   addressesBody,
+  bodyOf,
   deletionBody,
   endBody,
-  notifiedBody,
+  type NotifiedFacts,
   type SessionFacts,
   sessionBody,
   submissionBody,
-  testBody,
+  type TestFacts,
 } from './bodies.ts';
 
 /** The type of events that messages never name: they become email alone. */
@@ -46,9 +47,9 @@ export const eventTypes = {
   /** A session with a callback ended, however. */
   'session.ended': { webhooks: 'callback', mails: 'none', body: endBody('session.ended') },
   /** Somebody is to be notified of a session, or reminded of it. Its email is queued with it. */
-  'session.notified': { webhooks: 'named', mails: 'none', body: notifiedBody('session.notified') },
+  'session.notified': { webhooks: 'named', mails: 'none', body: bodyOf<NotifiedFacts>('session.notified') },
   /** A user wants to see whether a webhook arrives. */
-  'webhook.test': { webhooks: 'tested', mails: 'none', body: testBody('webhook.test') },
+  'webhook.test': { webhooks: 'tested', mails: 'none', body: bodyOf<TestFacts>('webhook.test') },
   /** A submission was deleted, with all that holds its answers: the body has ids alone. */
   'submission.deleted': {
     webhooks: 'submission.deleted',

@@ -136,6 +136,9 @@ const sessionExample = {
   metadata: { customer: 'c_17' },
 };
 
+const { submissionId, formId, answers } = submissionExample;
+const { sessionId, metadata } = sessionExample;
+
 const events: DescribedEvent[] = [
   {
     name: 'submission.created',
@@ -147,7 +150,7 @@ const events: DescribedEvent[] = [
     name: 'submission.completed',
     summary: 'A person completed a submission on the hosted page; webhooks for `submission.created` get it',
     data: submissionData('complete'),
-    example: { ...submissionExample, status: 'complete', sessionId: sessionExample.sessionId },
+    example: { ...submissionExample, status: 'complete', sessionId },
   },
   {
     name: 'session.expired',
@@ -171,11 +174,7 @@ const events: DescribedEvent[] = [
     name: 'submission.deleted',
     summary: 'A submission was deleted: by a call, after the retention time of its form, or with its form',
     data: z.object({ submissionId: z.string(), formId: z.string(), sessionId: z.string().nullable() }),
-    example: {
-      submissionId: submissionExample.submissionId,
-      formId: submissionExample.formId,
-      sessionId: null,
-    },
+    example: { submissionId, formId, sessionId: null },
   },
   {
     name: 'session.notified',
@@ -193,15 +192,15 @@ const events: DescribedEvent[] = [
       metadata: jsonObject,
     }),
     example: {
-      sessionId: sessionExample.sessionId,
-      formId: sessionExample.formId,
-      url: `https://forms.example.com/f/${sessionExample.sessionId}`,
+      sessionId,
+      formId,
+      url: `https://forms.example.com/f/${sessionId}`,
       project: 'default',
       question: 'Deploy 2.1?',
       message: 'The tests have passed.',
       reminder: 0,
       expiresAt: AT,
-      metadata: sessionExample.metadata,
+      metadata,
     },
   },
   {
@@ -218,24 +217,13 @@ const events: DescribedEvent[] = [
         .describe('By field id; only if it was submitted and the key that made the session may read them.'),
       reason: z.string().exactOptional().describe('Of who declined, in the same case.'),
     }),
-    example: {
-      sessionId: sessionExample.sessionId,
-      formId: sessionExample.formId,
-      outcome: 'submitted',
-      metadata: sessionExample.metadata,
-      submissionId: submissionExample.submissionId,
-      answers: submissionExample.answers,
-    },
+    example: { sessionId, formId, outcome: 'submitted', metadata, submissionId, answers },
   },
   {
     name: 'webhook.test',
     summary: 'Somebody wants to see whether the webhook works; the answers are made up',
     data: z.object({ webhookId: z.string(), formId: z.string().nullable(), answers: jsonObject }),
-    example: {
-      webhookId: 'wh_01jd3kvz8nf9t8x1v0c9m2q4ra',
-      formId: null,
-      answers: { email: 'ada@example.com' },
-    },
+    example: { webhookId: 'wh_01jd3kvz8nf9t8x1v0c9m2q4ra', formId: null, answers },
   },
 ];
 

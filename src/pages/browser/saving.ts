@@ -2,12 +2,13 @@
  * Saves the answers on the server while the person types, if the form allows it: one request at a time, a moment
  * after the last change. What could not be sent, or not be taken just now, is sent again after a while.
  */
-export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
+export function createSaver(formOf: () => HTMLFormElement | undefined) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;
   let pending = false;
   let stopped = false;
 
+  /** Something was typed or chosen. */
   function changed(): void {
     if (formOf()?.getAttribute('data-saves') === null) return;
     saveIn(QUIET_MS);
@@ -46,6 +47,7 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
     }
   }
 
+  /** `text` is what the service says of a failure. */
   function say(what: Said, text = formOf()?.getAttribute(`data-${what}`) ?? ''): void {
     const status = document.getElementById('status');
     if (status === null) return;
@@ -57,12 +59,15 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   return {
     changed,
     say,
+    /** Sends what is pending, at once. */
     flush() {
       const form = formOf();
       if (form !== undefined && pending && running === undefined)
         fetch(location.href, request(form)).catch(() => {});
     },
+    /** Settles when what is being saved has been; undefined if nothing is. */
     underWay: () => running,
+    /** Drops what is pending: the step that is being sent contains it. */
     stop() {
       clearTimeout(timer);
       pending = false;
@@ -104,19 +109,6 @@ const forNow = new Set([429, 503]);
 const unsent: ReadonlySet<Said> = new Set(['offline', 'not-sent', 'failed']);
 
 type Said = 'saving' | 'saved' | 'not-saved' | 'offline' | 'not-sent' | 'failed';
-
-type Saver = {
-  /** Something was typed or chosen. */
-  changed(): void;
-  /** `text` is what the service says of a failure. */
-  say(what: Said, text?: string): void;
-  /** Sends what is pending, at once. */
-  flush(): void;
-  /** Settles when what is being saved has been; undefined if nothing is. */
-  underWay(): Promise<void> | undefined;
-  /** Drops what is pending: the step that is being sent contains it. */
-  stop(): void;
-};
 
 /**
  * Keeps in the browser's tab what could not be sent, so that it outlasts a reload. It is the inputs of the page with

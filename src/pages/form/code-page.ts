@@ -6,7 +6,7 @@ import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { sendPage } from '../../http/reply.ts';
 import type { Language } from '../../text/words.ts';
 import type { PageExchange } from '../handler.ts';
-import { emailField } from '../layout.ts';
+import { emailField, inputField } from '../layout.ts';
 import { languageOf, renderMessage } from '../messages.ts';
 import { type PageSource, queryWith } from './page-source.ts';
 
@@ -56,23 +56,20 @@ export async function postCode(
 
 function giveForm({ words }: Language, { refused }: Shown): Html {
   const isWrong = refused === 'give';
-  const input = attributes({
-    class: 'control',
-    id: 'code',
-    name: 'code',
-    type: 'text',
-    inputmode: 'numeric',
-    autocomplete: 'one-time-code',
-    required: true,
-    maxlength: 2 * CODE_DIGITS,
-    dir: 'ltr',
-    'aria-invalid': isWrong && 'true',
-    'aria-describedby': isWrong && 'code.error',
-    autofocus: isWrong,
-  });
-  return html`<form method="post" novalidate><div class="${isWrong ? 'field wrong' : 'field'}"><label for="code">${words.codeLabel}</label>
-${isWrong && html`<p class="error" id="code.error"><span class="sr">${words.error} </span>${words.needCode}</p>`}
-<input${input}></div>
+  const code = inputField(
+    { id: 'code', label: words.codeLabel, problem: isWrong ? words.needCode : undefined, words },
+    {
+      name: 'code',
+      type: 'text',
+      inputmode: 'numeric',
+      autocomplete: 'one-time-code',
+      required: true,
+      maxlength: 2 * CODE_DIGITS,
+      dir: 'ltr',
+      autofocus: isWrong,
+    },
+  );
+  return html`<form method="post" novalidate>${code}
 <div class="actions"><button name="_code" value="give">${words.codeGive}</button></div></form>`;
 }
 
@@ -82,17 +79,13 @@ function sendForm(
   { words }: Language,
   { refused, email }: Shown,
 ): Html {
+  const isWrong = refused === 'send';
   const address =
     permanent &&
-    emailField({
-      id: 'email',
-      label: words.emailLabel,
-      problem: refused === 'send' ? words.needEmail : undefined,
-      words,
-      autocomplete: 'email',
-      value: email,
-      autofocus: refused === 'send',
-    });
+    emailField(
+      { id: 'email', label: words.emailLabel, problem: isWrong ? words.needEmail : undefined, words },
+      { autocomplete: 'email', value: email, autofocus: isWrong },
+    );
   return html`<form method="post" novalidate>${address}
 <div class="actions"><button${attributes({ name: '_code', value: 'send', class: codeSent && 'quiet' })}>${codeSent ? words.codeAgain : words.codeSend}</button></div></form>`;
 }

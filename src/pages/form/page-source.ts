@@ -6,7 +6,6 @@ import {
   type HostedSession,
   HostedState,
   type PostHostedRequestSchema,
-  type PostHostedResponse,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
@@ -36,7 +35,7 @@ const { method: rpcs } = HostedService;
  * What another site has posted is refused, though it may frame the page: it could have people go on in a session that
  * it has begun. Where nothing says whose page was posted, no session is begun or gone on with, and no cookie set.
  */
-export function sourceOf(exchange: PageExchange): PageSource {
+export function sourceOf(exchange: PageExchange) {
   const { call, request, response, hostedUrl } = exchange;
   // Without a referrer browsers send no origin with a post.
   response.set('referrer-policy', 'same-origin');
@@ -88,13 +87,18 @@ export function sourceOf(exchange: PageExchange): PageSource {
   }
 
   return {
-    async read({ inputs, anyOrigin = false } = {}) {
+    /**
+     * Reads what the page shows, and keeps it for the looks of error pages. A page that is posted names its session in
+     * `inputs`. With `anyOrigin` it is the looks alone, which what another site has posted is refused with.
+     */
+    async read({ inputs, anyOrigin = false }: { inputs?: FormInputs; anyOrigin?: boolean } = {}) {
       if (inputs !== undefined) follow(inputs);
       const looks = { formId, sessionId: formId === '' ? id : '', prefill };
       const asked = { ...(anyOrigin ? looks : target()), preview: anyOrigin || isPreview(request), posted };
       return see((await call(rpcs.getHosted, asked)).session);
     },
-    async post(inputs, step) {
+    /** Passes on what was posted, and keeps in the browser which session the answers are in. */
+    async post(inputs: FormInputs, step: PostedStep) {
       follow(inputs);
       const reply = await call(rpcs.postHosted, { ...target(), unproven, ...step });
       const session = see(reply.session);
@@ -103,7 +107,8 @@ export function sourceOf(exchange: PageExchange): PageSource {
       else if (!isOver && formId !== '') keepCookie(reply.begun);
       return { ...reply, session };
     },
-    async uploadTarget(issueToken) {
+    /** What files are put for. */
+    async uploadTarget(issueToken: string): Promise<UploadFileRequest['target']> {
       if (formId === '') return { case: 'sessionId', value: id };
       if (visitorId === '') {
         const opening = { ...target(), issueToken: unproven ? '' : issueToken };
@@ -114,7 +119,8 @@ export function sourceOf(exchange: PageExchange): PageSource {
       }
       return { case: 'sessionId', value: visitorId };
     },
-    async sendCode(email) {
+    /** Emails a code to the respondent, or to the address that a visitor has entered. */
+    async sendCode(email: string): Promise<object> {
       const made = browser === '' ? newToken() : browser;
       const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
       const { session } = await call(rpcs.getHosted, { ...target(), browser: made, preview: true });
@@ -122,10 +128,15 @@ export function sourceOf(exchange: PageExchange): PageSource {
       setRespondentCookie(response, made, { hostedUrl, isFramed });
       return sent;
     },
-    giveCode: async (code) => call(rpcs.giveRespondentCode, { ...target(), code }),
+    /** Gives the code that was emailed. */
+    giveCode: async (code: string): Promise<object> => call(rpcs.giveRespondentCode, { ...target(), code }),
+    /** What only the browser has in which the respondent gives codes; empty if it has nothing yet. */
     browser: () => browser,
+    /** The session of a visitor of the form's own page, by now; empty: none. */
     sessionId: () => visitorId,
+    /** Whether the answers that are kept are found again by the page's address alone. */
     isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionIds[0]),
+    /** Whether a visitor has asked that this device remembers the answers. */
     remembers: () => remembers,
   };
 }
@@ -213,29 +224,7 @@ const refusals: Partial<Record<HostedState, [reason: FailureReason, message: str
 };
 
 /** One request to a page that shows a form. */
-export type PageSource = {
-  /**
-   * Reads what the page shows, and keeps it for the looks of error pages. A page that is posted names its session in
-   * `inputs`. With `anyOrigin` it is the looks alone, which what another site has posted is refused with.
-   */
-  read(options?: { inputs?: FormInputs; anyOrigin?: boolean }): Promise<HostedSession>;
-  /** Passes on what was posted, and keeps in the browser which session the answers are in. */
-  post(inputs: FormInputs, step: PostedStep): Promise<PostHostedResponse & { session: HostedSession }>;
-  /** What files are put for. */
-  uploadTarget(issueToken: string): Promise<UploadFileRequest['target']>;
-  /** Emails a code to the respondent, or to the address that a visitor has entered. */
-  sendCode(email: string): Promise<object>;
-  /** Gives the code that was emailed. */
-  giveCode(code: string): Promise<object>;
-  /** What only the browser has in which the respondent gives codes; empty if it has nothing yet. */
-  browser(): string;
-  /** The session of a visitor of the form's own page, by now; empty: none. */
-  sessionId(): string;
-  /** Whether the answers that are kept are found again by the page's address alone. */
-  isKeptByAddress(): boolean;
-  /** Whether a visitor has asked that this device remembers the answers. */
-  remembers(): boolean;
-};
+export type PageSource = ReturnType<typeof sourceOf>;
 
 type PostedStep = { goal: HostedGoal } & Omit<
   MessageInitShape<typeof PostHostedRequestSchema>,

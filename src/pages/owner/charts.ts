@@ -8,18 +8,14 @@ import { type Html, html } from '../../domain/text/html.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, fillCount, type Language } from '../../text/words.ts';
-import { formHead, formIn, formUrl } from './forms.ts';
-import type { HandleOwner } from './handler.ts';
+import { formHead, formUrl, withForm } from './forms.ts';
 import { dataTable } from './layout.ts';
 import { noResponsesYet } from './share.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows how many answers came by day, and how often each option was chosen, as charts with the numbers in tables. */
-export const showCharts: HandleOwner = async (exchange) => {
-  const { request, call, language, cookies } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
+export const showCharts = withForm(async ({ request, call, language, cookies }, form) => {
   const timeZone = cookies.timeZone();
   const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id, timeZone });
   const { owner } = language;
@@ -34,7 +30,7 @@ ${unanswered(counted.choices, language)}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`
 }`;
   return { title: `${owner.charts}: ${form.name}`, body, script: true };
-};
+});
 
 /** The questions that nobody has answered yet, folded. */
 function unanswered(choices: readonly ChoiceCounts[], { owner, tag }: Language): Html | false {

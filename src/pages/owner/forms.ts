@@ -8,7 +8,7 @@ import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts'
 import { fill, fillCount, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf } from './handler.ts';
-import { banner, buttonForm } from './layout.ts';
+import { banner, buttonForm, type OwnerContent } from './layout.ts';
 import { sessionsOf } from './sign-in.ts';
 
 const { method: rpcs } = OwnersService;
@@ -139,6 +139,19 @@ export async function formIn({ request, response, call }: OwnerExchange): Promis
   const read = await call(rpcs.getOwnedForm, { formId }).catch(undefinedFor('conflict'));
   if (read === undefined) response.redirect(303, `${rootOf(request)}owner`);
   return read && present(read.form);
+}
+
+/** Handles a request for one form of the owner, which the path names. */
+export function withForm(
+  handle: (
+    exchange: OwnerExchange,
+    form: OwnedForm,
+  ) => OwnerContent | undefined | Promise<OwnerContent | undefined>,
+): HandleOwner {
+  return async (exchange) => {
+    const form = await formIn(exchange);
+    return form && handle(exchange, form);
+  };
 }
 
 /** The name of a form, how it stands, and links to its pages; `here` is shown. */

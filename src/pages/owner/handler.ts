@@ -5,7 +5,7 @@ import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
 import { sendPage } from '../../http/reply.ts';
 import { type Call, RpcClient } from '../../http/rpc-client.ts';
 import type { Language } from '../../text/words.ts';
-import { type PageOptions, servePage } from '../handler.ts';
+import { type PageExchange, type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
 import { type Done, type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
 import { checkCsrf, checkOrigin, csrfToken, OwnerCookies } from './session.ts';
@@ -72,11 +72,7 @@ function askToSignIn({ request, language, cookies }: OpenExchange): OwnerContent
 }
 
 /** One request for a page that anybody may see; `inputs` are empty unless it is a post. */
-type OpenExchange = {
-  request: Request;
-  response: Response;
-  /** Calls an RPC without a credential. */
-  call: Call;
+type OpenExchange = Pick<PageExchange, 'request' | 'response' | 'call'> & {
   language: Language;
   inputs: FormInputs;
   cookies: OwnerCookies;
@@ -84,10 +80,8 @@ type OpenExchange = {
   now: () => number;
 };
 
-/** One request of an owner who is signed in. */
+/** One request of an owner who is signed in; calls are the owner's. */
 export type OwnerExchange = OpenExchange & {
-  /** Calls an RPC as the owner. */
-  call: Call;
   receive: RpcClient['receive'];
   /** The address that has signed in. */
   addressOf: () => Promise<string>;

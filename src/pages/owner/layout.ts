@@ -48,14 +48,10 @@ export function signInPage(
   const body = html`<h1>${words.signIn}</h1>
 <p class="lead">${owner.signInText}</p>
 <form method="post" action="${rootOf(request)}owner/sign-in" novalidate>
-${emailField({
-  id: 'email',
-  label: words.emailLabel,
-  problem: isWrong ? owner.wrongEmail : undefined,
-  words,
-  autocomplete: 'email',
-  value: known === '' ? undefined : known,
-})}
+${emailField(
+  { id: 'email', label: words.emailLabel, problem: isWrong ? owner.wrongEmail : undefined, words },
+  { autocomplete: 'email', value: known === '' ? undefined : known },
+)}
 <div class="actions"><button>${owner.signInButton}</button></div>
 </form>`;
   return { title: isWrong ? fill(words.errorTitle, { title: words.signIn }) : words.signIn, body };

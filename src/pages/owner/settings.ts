@@ -1,13 +1,13 @@
 import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { readableAddress } from '../../domain/addresses/readable-address.ts';
-import { attributes, type Html, html } from '../../domain/text/html.ts';
+import { type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { lastOf } from '../../http/multipart.ts';
 import type { OneOf } from '../../http/rpc-client.ts';
 import { fill, type Language } from '../../text/words.ts';
-import { emailField, rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl, openingOf } from './forms.ts';
+import { emailField, inputField, rootOf } from '../layout.ts';
+import { countOf, formHead, formIn, formUrl, openingOf, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
 import { banner, buttonForm, csrfInput, type Done, type OwnerContent } from './layout.ts';
 import { keptIn } from './texts.ts';
@@ -45,16 +45,11 @@ ${form.keptIn === '' && html`<p class="actions"><a class="danger" href="${view.h
 }
 
 /** Asks whether to delete a form, by its name. */
-export const askToDeleteForm: HandleOwner = async (exchange) => {
-  const form = await formIn(exchange);
-  return form && deletePage(exchange, form);
-};
+export const askToDeleteForm = withForm((exchange, form) => deletePage(exchange, form));
 
 /** Deletes a form with all that belongs to it, if its name was typed. */
-export const deleteForm: HandleOwner = async (exchange) => {
+export const deleteForm = withForm(async (exchange, form) => {
   const { request, call, inputs } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
   const name = lastOf(inputs, 'name');
   try {
     await call(rpcs.deleteOwnedForm, { formId: form.id, name });
@@ -63,7 +58,7 @@ export const deleteForm: HandleOwner = async (exchange) => {
     return deletePage(exchange, form, name);
   }
   return answerAt(exchange, `${rootOf(request)}owner`, 'doneFormDeleted');
-};
+});
 
 /** With `wrong`, a name was typed that is not the form's. */
 function deletePage(
@@ -75,12 +70,13 @@ function deletePage(
   const here = formUrl(request, form);
   const isWrong = wrong !== undefined;
   const title = fill(owner.deleteFormTitle, { form: form.name });
+  const label = fill(owner.deleteFormName, { form: form.name });
+  const problem = isWrong ? owner.wrongName : undefined;
+  const name = { name: 'name', required: true, dir: 'auto', autocomplete: 'off', value: wrong };
   const body = html`<h1>${title}</h1>
 <p class="lead">${countOf(form.acceptedCount, language)}. ${owner.deleteFormText}</p>
 <form method="post" action="${here}/delete" novalidate>${csrfInput(csrf)}
-<div class="${isWrong ? 'field wrong' : 'field'}"><label for="name">${fill(owner.deleteFormName, { form: form.name })}</label>
-${isWrong && html`<p class="error" id="name.error"><span class="sr">${words.error} </span>${owner.wrongName}</p>`}
-<input${attributes({ class: 'control', id: 'name', name: 'name', required: true, dir: 'auto', autocomplete: 'off', value: wrong, autofocus: isWrong, 'aria-invalid': isWrong && 'true', 'aria-describedby': isWrong && 'name.error' })}></div>
+${inputField({ id: 'name', label, problem, words }, { ...name, autofocus: isWrong })}
 <div class="actions"><button class="danger">${owner.deleteForm}</button><a href="${here}/settings">${owner.keep}</a></div></form>`;
   return { title: isWrong ? fill(words.errorTitle, { title }) : title, body, status: isWrong ? 422 : 200 };
 }
@@ -199,14 +195,10 @@ ${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label:
 
 function emailForm({ csrf, language, problem }: View, { action, input, label, button }: EmailForm): Html {
   const wrong = problem?.input === input ? problem : undefined;
-  const field = emailField({
-    id: input,
-    label,
-    problem: wrong?.text,
-    words: language.words,
-    autocomplete: 'off',
-    value: wrong?.email,
-  });
+  const field = emailField(
+    { id: input, label, problem: wrong?.text, words: language.words },
+    { autocomplete: 'off', value: wrong?.email },
+  );
   return html`<form class="line" method="post" action="${action}" novalidate>${csrfInput(csrf)}
 ${field}
 <button class="quiet">${button}</button></form>`;

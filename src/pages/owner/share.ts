@@ -2,18 +2,14 @@ import { FormAvailability, type OwnedForm } from '../../../gen/headlessforms/v1/
 import { type Html, html } from '../../domain/text/html.ts';
 import type { Language } from '../../text/words.ts';
 import { renderLink, renderShare } from '../activation.ts';
-import { formHead, formIn } from './forms.ts';
-import type { HandleOwner } from './handler.ts';
+import { formHead, withForm } from './forms.ts';
 
 /** Shows how people reach a form. */
-export const showShare: HandleOwner = async (exchange) => {
-  const { request, language } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
+export const showShare = withForm(({ request, language }, form) => {
   const body = html`${formHead(form, 'share', request, language)}
 ${form.share !== undefined && renderShare(form.share, form.name, language.words)}`;
   return { title: `${language.owner.share}: ${form.name}`, body, script: true };
-};
+});
 
 /** What stands where a form has no responses yet; `here` is the address of its pages. */
 export function noResponsesYet(

@@ -15,8 +15,8 @@ import { present } from '../../http/shape.ts';
 import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, type Language } from '../../text/words.ts';
-import { rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl, unreadOf } from './forms.ts';
+import { inputField, rootOf } from '../layout.ts';
+import { countOf, formHead, formIn, formUrl, unreadOf, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { banner, buttonForm, csrfInput, dataTable, type OwnerContent } from './layout.ts';
 import { noResponsesYet } from './share.ts';
@@ -24,18 +24,16 @@ import { noResponsesYet } from './share.ts';
 const { method: rpcs } = OwnersService;
 
 /** Shows a form's answers as a table, newest first. */
-export const showSubmissions: HandleOwner = async (exchange) => {
+export const showSubmissions = withForm(async (exchange, form) => {
   const { request, call } = exchange;
   const filter = { ...readFilter((name) => queryOf(request, name)), text: '' };
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
   const { submissions, nextPageToken, previousPageToken } = await call(rpcs.listOwnedSubmissions, {
     formId: form.id,
     filter: filterToMessage(filter, exchange.cookies.timeZone()),
     pageToken: filter.page,
   });
   return tablePage(exchange, { form, filter, submissions, nextPageToken, previousPageToken });
-};
+});
 
 /** Shows the answers that a filter finds. Without a text its address holds the filter, so that it can be kept. */
 export const searchSubmissions: HandleOwner = async (exchange) => {
@@ -59,15 +57,12 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
 };
 
 /** Keeps in the browser which fields the list has as columns. */
-export const chooseColumns: HandleOwner = async (exchange) => {
-  const { request, inputs, cookies } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
+export const chooseColumns = withForm(({ request, response, inputs, cookies }, form) => {
   const chosen = new Set(inputs.get('column'));
   const ids = columnsIn(form).flatMap(({ id }) => (chosen.has(id) ? [id] : []));
   cookies.setColumns(form.id, ids.slice(0, MAX_CHOSEN));
-  return answerAt(exchange, formUrl(request, form), 'doneColumns');
-};
+  return answerAt({ response, cookies }, formUrl(request, form), 'doneColumns');
+});
 
 /** Marks all submissions as read that the list has shown. */
 export const markRead: HandleOwner = async (exchange) => {
@@ -78,11 +73,8 @@ export const markRead: HandleOwner = async (exchange) => {
 };
 
 /** Sends all accepted answers of a form as a file. */
-export const exportSubmissions: HandleOwner = async (exchange) => {
-  const { response, receive, inputs, language, now } = exchange;
+export const exportSubmissions = withForm(async ({ response, receive, inputs, language, now }, form) => {
   const isCsv = lastOf(inputs, 'format') !== 'ndjson';
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
   const file = receive(rpcs.exportOwnedSubmissions, {
     formId: form.id,
     ...(isCsv ? { format: ExportFormat.CSV, people: forPeople(language) } : { format: ExportFormat.NDJSON }),
@@ -92,7 +84,7 @@ export const exportSubmissions: HandleOwner = async (exchange) => {
   response.setHeader('content-type', isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson');
   await sendMessages(response, first, file, ({ data }) => data);
   return undefined;
-};
+});
 
 /** Spreadsheets of languages with a decimal comma part cells by semicolons. */
 function forPeople({ owner, tag }: Language) {
@@ -312,16 +304,12 @@ function queryOfFilter({ spam, from, until }: Filter, page = ''): string {
 function filterForm(filter: Filter, { action, csrf, language, problem }: FilterView): Html {
   const { owner, words } = language;
   const { spam, from, until, text } = filter;
+  const described = problem === undefined ? 'filter.note' : 'text.error filter.note';
+  const search = { type: 'search', maxlength: 200, autocomplete: 'off', 'aria-describedby': described };
   const option = (value: string, label: string, selected: boolean) =>
     html`<option${attributes({ value, selected })}>${label}</option>`;
   return html`<form class="filter" method="post" action="${action}" role="search">${csrfInput(csrf)}
-<div class="${problem === undefined ? 'field' : 'field wrong'}"><label for="text">${owner.search}</label>
-${problem !== undefined && html`<p class="error" id="text.error"><span class="sr">${words.error} </span>${problem}</p>`}
-<input class="control" id="text" name="text" type="search" maxlength="200" autocomplete="off"${attributes({
-    value: text,
-    'aria-describedby': problem === undefined ? 'filter.note' : 'text.error filter.note',
-    'aria-invalid': problem !== undefined && 'true',
-  })}></div>
+${inputField({ id: 'text', label: owner.search, problem, words }, { name: 'text', ...search, value: text })}
 <div class="field"><label for="status">${owner.show}</label>
 <select class="control" id="status" name="status">${option('', owner.answers, !spam)}${option('spam', owner.spam, spam)}</select></div>
 <div class="field"><label for="from">${owner.from}</label>

@@ -24,23 +24,20 @@ import { fill, type Language, type Words } from '../../text/words.ts';
 import { renderForm } from '../form/form-page.ts';
 import { fieldsOf } from '../form/page-source.ts';
 import { viewOf } from '../form/show.ts';
-import { formHead, formIn, formUrl } from './forms.ts';
-import { answerAt, type HandleOwner, type OwnerExchange } from './handler.ts';
+import { formHead, formUrl, withForm } from './forms.ts';
+import { answerAt, type OwnerExchange } from './handler.ts';
 import { csrfInput, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows what a form says, to be changed. */
-export const showTexts: HandleOwner = async (exchange) => {
-  const form = await formIn(exchange);
-  return form && editPage(exchange, form, groupsOf(form, exchange.language));
-};
+export const showTexts = withForm((exchange, form) =>
+  editPage(exchange, form, groupsOf(form, exchange.language)),
+);
 
 /** Checks what was changed and shows the form with it, publishes it, or goes on changing it. */
-export const postTexts: HandleOwner = async (exchange) => {
+export const postTexts = withForm(async (exchange, form) => {
   const { request, call, inputs, language } = exchange;
-  const form = await formIn(exchange);
-  if (form === undefined) return undefined;
   const groups = groupsOf(form, language, inputs);
   const goal = lastOf(inputs, 'go');
   if (goal === 'edit') return editPage(exchange, form, groups);
@@ -68,12 +65,16 @@ export const postTexts: HandleOwner = async (exchange) => {
     );
   }
   return answerAt(exchange, `${formUrl(request, form)}/settings`, 'doneTexts');
-};
+});
 
 /** The texts of a form with their places in its definition; with `inputs` as they were posted. */
 function groupsOf(form: OwnedForm, { owner, tag }: Language, inputs?: FormInputs): Group[] {
   const { name, description, fields, settings } = present<FormDefinition>(form.definition);
   const { closesAt, maxSubmissions, successMessage = '' } = settings ?? {};
+  const closes = closesAt ? minuteOf(timestampDate(closesAt)) : '';
+  const limit = maxSubmissions ? String(maxSubmissions) : '';
+  const labelText = { max: formLimits.label, required: true };
+  const helpText = { max: formLimits.description, long: true };
   const text = (
     path: string,
     label: string,
@@ -91,7 +92,7 @@ function groupsOf(form: OwnedForm, { owner, tag }: Language, inputs?: FormInputs
         `fields.${index}.${kind}.${n}.label`,
         fill(label, { n: inDigits(n + 1, tag) }),
         option.label,
-        { max: formLimits.label, required: true },
+        labelText,
         `${kind}.${field?.id}.${option.value}`,
       ),
     );
@@ -101,39 +102,20 @@ function groupsOf(form: OwnedForm, { owner, tag }: Language, inputs?: FormInputs
       title: owner.textsForm,
       texts: [
         text('name', owner.textName, name, { max: formLimits.name, required: true }),
-        text('description', owner.textDescription, description, { max: formLimits.description, long: true }),
+        text('description', owner.textDescription, description, helpText),
         text('settings.successMessage', owner.textSuccess, successMessage, {
           max: formLimits.successMessage,
           long: true,
         }),
-        text('settings.closesAt', owner.textClose, closesAt ? minuteOf(timestampDate(closesAt)) : '', {
-          max: 16,
-          type: 'datetime-local',
-        }),
-        text('settings.maxSubmissions', owner.textLimit, maxSubmissions ? String(maxSubmissions) : '', {
-          max: 9,
-          type: 'text',
-          inputmode: 'numeric',
-        }),
+        text('settings.closesAt', owner.textClose, closes, { max: 16, type: 'datetime-local' }),
+        text('settings.maxSubmissions', owner.textLimit, limit, { max: 9, inputmode: 'numeric' }),
       ],
     },
     ...fields.map(({ id, label, description: help }, index) => ({
       title: label || id,
       texts: [
-        text(
-          `fields.${index}.label`,
-          owner.textLabel,
-          label,
-          { max: formLimits.label, required: true },
-          `label.${id}`,
-        ),
-        text(
-          `fields.${index}.description`,
-          owner.textHelp,
-          help,
-          { max: formLimits.description, long: true },
-          `help.${id}`,
-        ),
+        text(`fields.${index}.label`, owner.textLabel, label, labelText, `label.${id}`),
+        text(`fields.${index}.description`, owner.textHelp, help, helpText, `help.${id}`),
         ...labels('options', index, owner.textOption),
         ...labels('rows', index, owner.textRow),
       ],

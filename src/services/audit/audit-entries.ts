@@ -8,7 +8,7 @@ import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter, instantOf, refuseUnfitFilter } from '../request-values.ts';
+import { badParameter, instantOf, refuseUnfitFilter, unknownCursor } from '../request-values.ts';
 import { rowToMessage } from '../row-proto.ts';
 
 /** Shows the audit log of the caller's project. */
@@ -42,9 +42,7 @@ function pageOf({ pageSize, pageToken }: ListAuditEntriesRequest): { limit: numb
   const limit = pageSize === 0 ? pageSizes.max : Math.min(pageSize, pageSizes.max);
   if (pageToken === '') return { limit };
   const [, createdAt = '', id] = place.exec(pageToken) ?? [];
-  if (Number.isNaN(Date.parse(createdAt))) {
-    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
-  }
+  if (Number.isNaN(Date.parse(createdAt))) throw unknownCursor();
   return { limit, cursor: { createdAt, id: Number(id) } };
 }
 

@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
-import { type AuditAction, INSTALLATION, type NewEntry } from '../../domain/audit.ts';
+import { INSTALLATION, type NewEntry, type Uncalled } from '../../domain/audit.ts';
 import { requestIdFrom } from '../../domain/ids.ts';
 import { policyOf } from '../../domain/methods.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
@@ -56,20 +56,11 @@ function ownerName(secretKey: SecretKey, address: string): string {
   return `owner:${pseudonymOf(secretKey, 'audit-owner', address)}`;
 }
 
-/** What a call was about. */
-export type About = {
-  /** Whose log it goes into; absent: that of the key's project, or without a key the installation's. */
-  projectId?: string;
-  /** Of an RPC with several; absent: its first. */
-  action?: AuditAction;
-  /** Absent: the form. */
-  resource?: string;
-  formId?: string;
-  detail?: string;
-  count?: number;
-  /** The address of an owner whose session this call begins. */
-  owner?: string;
-};
+/**
+ * What a call was about. Without `projectId` it goes into the log of the key's project, or without a key of the
+ * installation; without `action` it is the first of its RPC. `owner` is the address of an owner whose session it begins.
+ */
+export type About = Partial<Omit<Uncalled, 'at' | 'actor'>> & { owner?: string };
 
 export type Audit = {
   /** Records a change in its transaction. */

@@ -6,6 +6,7 @@ import {
   type FormsService,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { recipientsIn } from '../../domain/definition/delivery.ts';
 import { requestAllowances, strangersAllowance } from '../../domain/delivery/mails.ts';
 import { failed, limited, notFound } from '../../domain/errors/failure.ts';
 import { isKeyless } from '../../domain/ids.ts';
@@ -106,7 +107,7 @@ async function publishDraft(
   if (outcome !== 'activated') throw refusal(outcome);
 
   const { delivery } = definition;
-  const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
+  const further = recipientsIn(delivery);
   await insertEvents(tx, [
     activated,
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),

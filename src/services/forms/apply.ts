@@ -2,7 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type ApplyFormRequest, ApplyOutcome } from '../../../gen/headlessforms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { ownerProblems } from '../../domain/definition/delivery.ts';
+import { ownerProblems, recipientsIn } from '../../domain/definition/delivery.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { required } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
@@ -85,7 +85,7 @@ async function publishFirst(
   { request: { key, owner, managedBy }, definition, deliverySecret, at }: Wanted,
 ): Promise<Applied> {
   const { delivery } = definition;
-  const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
+  const further = recipientsIn(delivery);
   const problems = ownerProblems(delivery.type === 'email' ? further : undefined, owner);
   if (problems.length > 0) throw invalid(problems);
   const { projectId, keyId = '' } = callerOf(call);

@@ -1,9 +1,7 @@
 import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
 import { demoFormId } from '../../domain/ids.ts';
-import { DAY_MS } from '../../domain/limits/limits.ts';
-import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
-import { activateForm } from '../../store/forms/versions.ts';
+import { publishFirstVersion } from '../../store/forms/versions.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
@@ -20,25 +18,15 @@ export async function ensureDemoForm({
   if ((await findAnyForm(database, demoFormId)) !== null) return;
   const { id: projectId } = await projectNamed(database, DEMO_PROJECT, now());
   const definition = demoDefinition();
-  const tokenHash = hashSecret(newToken());
   const at = new Date(now());
 
   await database.transaction(async (tx) => {
     // Instances that start at once take turns here; the second one finds the form made.
     await lockProject(tx, projectId);
     if ((await findAnyForm(tx, demoFormId)) !== null) return;
-    const activationExpiresAt = new Date(at.getTime() + DAY_MS);
-    const draft = {
-      id: demoFormId,
-      projectId,
-      createdBy: 'system',
-      activationHash: tokenHash,
-      activationExpiresAt,
-    };
-    const form = newForm(definition, draft, at);
-    await insertForm(tx, form);
+    await insertForm(tx, newForm(definition, { id: demoFormId, projectId, createdBy: 'system' }, at));
     const version = newVersion(definition, at);
-    await activateForm(tx, { formId: demoFormId, tokenHash, ownerEmail: '', version });
+    await publishFirstVersion(tx, { formId: demoFormId, key: null, ownerEmail: '', version });
   });
 }
 

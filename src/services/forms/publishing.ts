@@ -9,7 +9,8 @@ import {
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
-import type { Delivery, FormDefinition } from '../../domain/definition/definition.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { recipientsIn } from '../../domain/definition/delivery.ts';
 import { enumValue } from '../../domain/enums.ts';
 import { type FailureFacts, failed } from '../../domain/errors/failure.ts';
 import { fieldsNamedIn } from '../../domain/events/template.ts';
@@ -105,8 +106,8 @@ export async function publishNext(
     breaking,
   });
   const { delivery } = definition;
-  const formerly = recipientsOf(former.delivery);
-  const added = recipientsOf(delivery).filter((address) => !formerly.includes(address));
+  const formerly = recipientsIn(former.delivery);
+  const added = recipientsIn(delivery).filter((address) => !formerly.includes(address));
   if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
   const change = { form: before, delivery, secret: deliverySecret, at };
   const webhookSecret = await syncDefinitionWebhook(tx, context, change);
@@ -167,11 +168,6 @@ export function refuseUnlessPublished({ status }: Form): void {
     default:
       status satisfies never;
   }
-}
-
-/** The addresses beside the owner's that a form is delivered to. */
-function recipientsOf(delivery: Delivery): string[] {
-  return delivery.type === 'email' ? (delivery.to ?? []) : [];
 }
 
 /** `expectedVersionId`: the version that it was made from; empty: any. */

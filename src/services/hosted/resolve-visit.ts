@@ -1,4 +1,4 @@
-import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { type GetHostedRequest, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
@@ -185,20 +185,7 @@ const settableByAddress = memoize((definition: FormDefinition): FormDefinition =
 });
 
 /** What a page names. */
-type Target = {
-  /** The form whose own page it is; empty: it is a session's. */
-  formId: string;
-  /** Empty: the visitor of a form has begun none. */
-  sessionId: string;
-  /** What the address of a form's own page fills in. */
-  prefill: readonly FormInput[];
-  /** Whether the page is posted, not opened. */
-  posted: boolean;
-  /** The sessions that the browser has begun on the form's own page. */
-  begun: readonly string[];
-  /** What only the browser has in which a respondent gives a code; empty: it has none. */
-  browser: string;
-};
+type Target = Pick<GetHostedRequest, 'formId' | 'sessionId' | 'prefill' | 'posted' | 'begun' | 'browser'>;
 
 type VisitedSession = { form: PublishedForm; session: Session; permanent: boolean; browser: string };
 

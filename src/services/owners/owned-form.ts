@@ -7,6 +7,7 @@ import { FormAvailability, OwnedFormSchema } from '../../../gen/headlessforms/v1
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
+import { recipientsIn } from '../../domain/definition/delivery.ts';
 import type { Share } from '../../domain/definition/share.ts';
 import { enumValue } from '../../domain/enums.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
@@ -90,7 +91,7 @@ export async function takeOwnership(
   if (form === null) return true;
   if (!keepRecipients) {
     const { delivery } = await definitionInUse(tx, form);
-    await removeAddedRecipients(tx, formId, delivery.type === 'email' ? (delivery.to ?? []) : []);
+    await removeAddedRecipients(tx, formId, recipientsIn(delivery));
   }
   // Who never confirmed did not know of the form.
   if (former.isConfirmed) {

@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { recipientsIn } from '../../domain/definition/delivery.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -138,7 +139,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const form = await confirmedForm(context, call, formId);
       const email = requireEmail(given);
       const delivery = await deliveryOf(form);
-      const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
+      const named = recipientsIn(delivery);
       const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
       await database.transaction(async (tx) => {
         await lockForOwner(tx, form);

@@ -13,7 +13,7 @@ import { listSubmissions, type SubmissionFilter } from '../../store/submissions/
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
-import { badParameter, pageRequestOf, textProblems } from '../request-values.ts';
+import { pageRequestOf, textProblems, unknownCursor } from '../request-values.ts';
 
 /**
  * Finds the submissions of a form with a text in an answer, or in the label of a chosen option as the form's
@@ -66,9 +66,7 @@ function wantedText(text: string): string {
 function positionIn(token: string): { before: string | undefined; already: number } {
   if (token === '') return { before: undefined, already: 0 };
   const [before = '', already = ''] = token.split('.');
-  if (!isId('sub', before) || !/^\d{1,5}$/.test(already)) {
-    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
-  }
+  if (!isId('sub', before) || !/^\d{1,5}$/.test(already)) throw unknownCursor();
   return { before, already: Number(already) };
 }
 

@@ -24,7 +24,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage } from '../forms/form-proto.ts';
 import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
-import { askedName, badParameter, pageRequestOf, unknownValue } from '../request-values.ts';
+import { askedName, pageRequestOf, unknownCursor, unknownValue } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { createAwaitSession } from './await-session.ts';
@@ -72,9 +72,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       await requireProjectForm(context.forms, callerOf(call), request.formId);
       const { limit, cursor } = pageRequestOf(request, 'sess');
       const after = cursor === undefined ? undefined : await findAnySession(context.database, cursor);
-      if (after !== undefined && after?.formId !== request.formId) {
-        throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
-      }
+      if (after !== undefined && after?.formId !== request.formId) throw unknownCursor();
       const status = askedName(SessionStatus, request.status, 'status', SessionStatusSchema);
       const { items, nextCursor } = await listStored(context.database, request.formId, {
         ...(status !== undefined && { status }),

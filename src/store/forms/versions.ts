@@ -152,19 +152,13 @@ export async function publishFirstVersion(
   tx: Transaction,
   { formId, key, ownerEmail, version }: FirstPublication,
 ): Promise<Version> {
+  const { name, slug } = version.definition;
   const first = await insertFirstVersion(tx, key ?? formId, { ...version, formId });
   await tx.execute(
     `update forms set status = 'published', current_version_id = $2, name = $5, slug = $6, owner_email = $3,
        retention_days = $4, activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
      where id = $1`,
-    [
-      formId,
-      version.id,
-      ownerEmail,
-      retentionDaysOf(version),
-      version.definition.name,
-      version.definition.slug,
-    ],
+    [formId, version.id, ownerEmail, retentionDaysOf(version), name, slug],
   );
   return first;
 }

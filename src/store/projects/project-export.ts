@@ -39,7 +39,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
  * The rows after a place: those left of the form that it names, or of no form, and of the forms that follow. A deleted
  * form is not there any more, though its rows are.
  */
-function pageOf({ rows, keys, keysOf, withoutForm = false }: ExportTable): string {
+function pageOf({ table, rows = table, keys, keysOf, withoutForm = false }: ExportTable): string {
   const sorted = prefixed('r', keys);
   const after = keys.map((key, index) => `$${index + 3}::${TYPES[key]}`);
   if (keysOf === 'project') {
@@ -107,21 +107,18 @@ export const exportTables = {
     columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
       owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum key managed_by
       read_up_to created_at updated_at`,
-    rows: 'forms',
     keys: ['id'],
     keysOf: 'project',
   },
   versions: {
     table: 'form_versions',
     columns: 'id form_id number definition checksum contract breaking created_at',
-    rows: 'form_versions',
     keys: ['number'],
   },
   submissions: {
     table: 'submissions',
     columns:
       'id form_id version_id session_id source status answers metadata provenance respondent created_at',
-    rows: 'submissions',
     keys: ['status', 'id'],
   },
   sessions: {
@@ -129,21 +126,18 @@ export const exportTables = {
     columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
       opened_at submitted_at cancelled_at submission_id notify callback context allow_decline declined_at decline_reason
       return_outcome respondent`,
-    rows: 'sessions',
     keys: ['created_at', 'id'],
   },
   webhooks: {
     table: 'webhooks',
     columns: `id form_id url events from_definition sends_traceparent template filter active disabled_at disabled_reason
       last_success_at created_at`,
-    rows: 'webhooks',
     keys: ['id'],
     keysOf: 'project',
   },
   deliveries: {
     table: 'deliveries',
     columns: `${delivery} status delivered_at duration_ms response_body`,
-    rows: 'deliveries',
     keys: ['id'],
     withoutForm: true,
   },
@@ -181,8 +175,8 @@ function isExportName(name: string): name is ExportName {
 type ExportTable = {
   table: string;
   columns: string;
-  /** Where the places are: the table itself, or those whose ids `refersBy` names. */
-  rows: string;
+  /** Where the places are: absent, the table itself; else those whose ids `refersBy` names. */
+  rows?: string;
   /** What rows are sorted by within their form, as an index has them. */
   keys: readonly (keyof typeof FIRST)[];
   /** `project`: rows are sorted within the project, and a deleted one is not there any more. Absent: `form`. */

@@ -41,28 +41,35 @@ export async function removeExpiredSessions(db: Queries, limit: number): Promise
  * many.
  */
 export async function removeVisitorsSessions(db: Queries, limit: number): Promise<number> {
-  const rows = await db.execute(
-    `with removed as (
-       delete from sessions where id in (
-         select id from sessions
-         where keyless_bytes is not null and expires_at < now() - interval '1 day'
-         order by expires_at limit $1 for update skip locked
-       ) returning form_id, project_id, keyless_bytes
-     ), counted as (${subtractKeylessBytes})
-     select 1 as one from removed`,
+  return deleteSessions(
+    db,
+    `id in (
+       select id from sessions
+       where keyless_bytes is not null and expires_at < now() - interval '1 day'
+       order by expires_at limit $1 for update skip locked
+     )`,
     [limit],
   );
-  return rows.length;
 }
 
 /** Deletes a session that a visitor has begun, and what it counts for. One that was submitted stays. */
 export async function deleteVisitorsSession(db: Queries, sessionId: string): Promise<void> {
-  await db.execute(
+  const where = 'id = $1 and keyless_bytes is not null and submitted_at is null';
+  await deleteSessions(db, where, [sessionId]);
+}
+
+/** Deletes sessions, and what they count for where they came without a key; returns how many. */
+export async function deleteSessions(
+  db: Pick<Queries, 'execute'>,
+  where: string,
+  params: unknown[],
+): Promise<number> {
+  const rows = await db.execute(
     `with removed as (
-       delete from sessions where id = $1 and keyless_bytes is not null and submitted_at is null
-       returning form_id, project_id, keyless_bytes
+       delete from sessions where ${where} returning form_id, project_id, keyless_bytes
      ), counted as (${subtractKeylessBytes})
      select 1 as one from removed`,
-    [sessionId],
+    params,
   );
+  return rows.length;
 }

@@ -3,9 +3,9 @@ import { textOrNull, timeOf } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
 import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
 import { FormEntity } from '../forms/forms.ts';
-import { subtractKeylessBytes } from '../keyless-storage.ts';
+import { deleteSessions } from '../sessions/session-removal.ts';
 import { removeUploads } from '../uploads.ts';
-import { type Announcement, removeRows } from './submission-removal.ts';
+import { type Announcement, idsOf, removeRows } from './submission-removal.ts';
 
 /** The forms of a project, deleted ones too, up to `limit` in the order of their ids from the one after `after` on. */
 export async function listFormIds(
@@ -126,12 +126,7 @@ async function removeSessions(tx: Transaction, formId: string, ids: string[]): P
     [formId, ids],
   );
   await removeEvents(tx, idsOf(events));
-  await tx.execute(
-    `with removed as (
-       delete from sessions where id = any($1) returning form_id, project_id, keyless_bytes
-     ) ${subtractKeylessBytes}`,
-    [ids],
-  );
+  await deleteSessions(tx, 'id = any($1)', [ids]);
 }
 
 async function removeEvents(tx: Transaction, ids: string[]): Promise<void> {
@@ -141,8 +136,6 @@ async function removeEvents(tx: Transaction, ids: string[]): Promise<void> {
 }
 
 const isFound = ({ found }: Row) => found === true;
-
-const idsOf = (rows: Row[]) => rows.map(({ id }) => String(id));
 
 /** The id of the last row of a group; null if there are no more. */
 function lastOf(rows: Row[], limit: number): string | null {

@@ -13,6 +13,7 @@ export async function findOutcomes(
   db: Queries,
   missed: readonly Missed[],
 ): Promise<Map<string, WriteOutcome>> {
+  if (missed.length === 0) return new Map();
   const asked = missed.map((row) => [
     row.id,
     row.formId,

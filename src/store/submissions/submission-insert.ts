@@ -35,15 +35,10 @@ export async function insertSubmissions(
 
 async function insertPart(db: Queries, part: PreparedRow[], options: InsertOptions): Promise<InsertResult[]> {
   const stored = await insertGroup(db, part, options);
-  const missed = part.filter(({ row }) => !stored.has(row.id));
-  const found =
-    missed.length === 0
-      ? new Map<string, WriteOutcome>()
-      : await findOutcomes(
-          db,
-          missed.map(({ row }) => row),
-        );
-  return part.map(({ row }) => (stored.has(row.id) ? STORED : (found.get(row.id) ?? UNDECIDED)));
+  const rows = part.map(({ row }) => row);
+  const missed = rows.filter(({ id }) => !stored.has(id));
+  const found = await findOutcomes(db, missed);
+  return rows.map((row) => (stored.has(row.id) ? STORED : (found.get(row.id) ?? UNDECIDED)));
 }
 
 /** Writes a row as JSON once, for the statement and for its size. What is null is left out. */

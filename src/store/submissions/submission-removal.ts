@@ -43,9 +43,8 @@ export async function removeSubmissionsBefore(
      limit $3 for update skip locked`,
     [formId, beforeId, limit],
   );
-  const ids = rows.map((row) => String(row.id));
-  await removeRows(tx, ids, announcement);
-  return ids.length;
+  await removeRows(tx, idsOf(rows), announcement);
+  return rows.length;
 }
 
 /**
@@ -56,7 +55,7 @@ export async function removeSubmissionsBefore(
 export async function findExpiredSubmissions(db: Queries, limit: number): Promise<ExpiredSubmissions> {
   const rows = await db.select(FIND_EXPIRED, [limit]);
   const lateMs = rows.map(({ id, before_ms }) => Number(before_ms) - instantOf(String(id)));
-  return { ids: rows.map(({ id }) => String(id)), lateMs: Math.max(0, ...lateMs) };
+  return { ids: idsOf(rows), lateMs: Math.max(0, ...lateMs) };
 }
 
 export type ExpiredSubmissions = { ids: string[]; lateMs: number };
@@ -75,11 +74,7 @@ export async function removeFoundSubmissions(
      where s.id = any($1) order by s.id for update of s skip locked`,
     [found],
   );
-  await removeRows(
-    tx,
-    rows.map(({ id }) => String(id)),
-    announcement,
-  );
+  await removeRows(tx, idsOf(rows), announcement);
   return countByForm(rows);
 }
 
@@ -106,6 +101,8 @@ from forms f join bounds b on b.days = f.retention_days
 where f.retention_days is not null
 limit $1`;
 
+export const idsOf = (rows: Row[]) => rows.map(({ id }) => String(id));
+
 /** How many of each form, out of rows with its `form_id` and `project_id`. */
 export function countByForm(rows: Row[]): RemovedOfForm[] {
   const forms = new Map<string, RemovedOfForm>();
@@ -127,7 +124,7 @@ export async function removeRows(tx: Transaction, ids: string[], announcement: A
     'select id from events where submission_id = any($1) order by id for update',
     [ids],
   );
-  const eventIds = events.map((row) => row.id);
+  const eventIds = idsOf(events);
   await forgetAutoresponses(tx, eventIds);
   await removeDeliveries(tx, 'event_id = any($1)', [eventIds]);
   await tx.execute('delete from events where submission_id = any($1)', [ids]);
@@ -157,7 +154,7 @@ export async function removeRows(tx: Transaction, ids: string[], announcement: A
 }
 
 /** Forgets which mailboxes were answered to for these events. */
-async function forgetAutoresponses(tx: Transaction, eventIds: unknown[]): Promise<void> {
+async function forgetAutoresponses(tx: Transaction, eventIds: string[]): Promise<void> {
   const ofEvents = "event_id = any($1) and kind = 'autoresponse'";
   const columns = 'form_id, receiver';
   const answered = await tx.select(
@@ -165,14 +162,14 @@ async function forgetAutoresponses(tx: Transaction, eventIds: unknown[]): Promis
     [eventIds],
   );
   if (answered.length === 0) return;
+  const mailboxes = answered.map(({ form_id, receiver }) => ({
+    form_id,
+    address: mailboxOf(String(receiver)),
+  }));
   await tx.execute(
     `delete from autoresponses a using json_to_recordset($1::json) as g(form_id text, address text)
      where a.form_id = g.form_id and a.address = g.address`,
-    [
-      JSON.stringify(
-        answered.map((row) => ({ form_id: row.form_id, address: mailboxOf(String(row.receiver)) })),
-      ),
-    ],
+    [JSON.stringify(mailboxes)],
   );
 }
 
