@@ -12,7 +12,7 @@ import { type Commands, RefusedError, readCommand, UsageError } from './terminal
 const synopses = [
   'listen --forward URL [options]',
   'trigger EVENT --forward URL [--secret TEXT]',
-  'replay ID… [--server URL] [--key KEY]',
+  'replay ID… [--missed-since TIME] [--server URL] [--key KEY]',
   'mcp [--server URL] [--key KEY]',
   'forms plan DIR [--prune] [--json] [--managed-by NAME]',
   'forms apply DIR [--yes] [--prune] [--allow-breaking] [--json] [--managed-by NAME]',
@@ -59,7 +59,10 @@ code is 1 unless the receiver answers 2xx.`,
 
   dlv_…           one delivery
   wh_…            all failed deliveries of a webhook
-  form_…          the failed emails about a form's submissions`,
+  form_…          the failed emails about a form's submissions
+
+With --missed-since it sends webhooks the events since then that they have no delivery of, as those of the time in which
+they were off. TIME is a day, or like 2026-11-21T08:00:00Z.`,
   ],
   [
     'mcp',
@@ -163,6 +166,7 @@ const options = {
   server: { type: 'string', default: 'http://localhost:8080' },
   key: { type: 'string', default: process.env.KEY ?? '' },
   secret: { type: 'string' },
+  'missed-since': { type: 'string' },
   'managed-by': { type: 'string' },
   prune: { type: 'boolean' },
   yes: { type: 'boolean' },
@@ -196,11 +200,12 @@ const commands: Commands<typeof options> = {
     },
   },
   replay: {
-    takes: ['server', 'key'],
+    takes: ['missed-since', 'server', 'key'],
     needs: 1,
     most: Number.POSITIVE_INFINITY,
     missing: 'Missing ID: give dlv_…, wh_… or form_…',
-    run: (service, ...ids) => replay({ ...transportTo(service), ids, print }),
+    run: ({ 'missed-since': missedSince, ...service }, ...ids) =>
+      replay({ ...transportTo(service), ids, missedSince, print }),
   },
   mcp: {
     takes: ['server', 'key'],

@@ -1,12 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { LRUCache } from 'lru-cache';
-import {
-  type Event,
-  type ReplayDeliveriesResponse,
-  WebhooksService,
-} from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { z } from 'zod';
+import { type Event, ReplayStatus, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
 import { sampleEvent, sampleNames } from '../domain/events/samples.ts';
@@ -144,11 +141,19 @@ type TriggerOptions = Omit<PostOptions, 'signal'> & { print: (line: string) => v
 
 /**
  * Sends deliveries again: those that are named, and all failed ones of the webhooks, and emails of the forms, that
- * are.
+ * are. With `missedSince` it sends the webhooks what they have missed since then.
  */
-export async function replay({ transport, ids, key, print }: ReplayOptions): Promise<void> {
-  const unknown = ids.find((id) => !/^(dlv|wh|form)_/.test(id));
-  if (unknown !== undefined) throw new UsageError(`${unknown}: Expected dlv_…, wh_… or form_…`);
+export async function replay({ transport, ids, key, missedSince, print }: ReplayOptions): Promise<void> {
+  const prefixes = missedSince === undefined ? ['dlv_', 'wh_', 'form_'] : ['wh_'];
+  const unknown = ids.find((id) => !prefixes.some((prefix) => id.startsWith(prefix)));
+  if (unknown !== undefined) throw new UsageError(`${unknown}: Expected ${prefixes.join('…, ')}…`);
+  if (missedSince !== undefined && !time.safeParse(missedSince).success) {
+    throw new UsageError(`--missed-since: Expected ISO 8601, as in 2026-11-21T08:00:00Z, not ${missedSince}`);
+  }
+  const missed = missedSince !== undefined && {
+    status: ReplayStatus.MISSED,
+    createdAfter: timestampFromDate(new Date(missedSince)),
+  };
   const webhooks = createClient(WebhooksService, transport);
   const options = { headers: { authorization: `Bearer ${key}` } };
   for (const id of ids) {
@@ -159,13 +164,11 @@ export async function replay({ transport, ids, key, print }: ReplayOptions): Pro
       } else {
         const of = id.startsWith('form_') ? { formId: id } : { webhookId: id };
         let count = 0;
-        for (let more = true, createdAfter: Timestamp | undefined; more; ) {
-          const reply: ReplayDeliveriesResponse = await webhooks.replayDeliveries(
-            { ...of, createdAfter },
-            options,
-          );
+        for (let more = true, range = {}; more; ) {
+          const reply = await webhooks.replayDeliveries({ ...of, ...missed, ...range }, options);
           count += reply.count;
-          ({ more, nextCreatedAfter: createdAfter } = reply);
+          more = reply.more;
+          range = { createdAfter: reply.nextCreatedAfter };
         }
         print(`${id}: ${count} pending`);
       }
@@ -175,11 +178,15 @@ export async function replay({ transport, ids, key, print }: ReplayOptions): Pro
   }
 }
 
+const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+
 type ReplayOptions = {
   /** To the service. */
   transport: Transport;
   /** Of deliveries, webhooks and forms. */
   ids: string[];
   key: string;
+  /** ISO 8601; undefined: failed deliveries are sent. */
+  missedSince?: string | undefined;
   print: (line: string) => void;
 };

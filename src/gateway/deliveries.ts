@@ -5,6 +5,7 @@ import {
   DeliverySchema,
   DeliveryStatus,
   MailKind,
+  ReplayStatus,
   WebhooksService,
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { enumName, enumValue } from '../domain/enums.ts';
@@ -21,17 +22,19 @@ const deliveriesQuery = pageQuery.extend({
   status: status.exactOptional().describe('Only those with this status.'),
 });
 
+const replayed =
+  'What is sent; absent: failed deliveries. `missed`, of webhooks alone: events that the webhook has no delivery of, as those of the time in which it was off. It needs `created_after`, and the webhook to be on.';
+
 const replayBody = z
   .strictObject({
-    status: z.literal('failed').exactOptional().describe('What is replayed; failed deliveries in any case.'),
+    status: z.enum(['failed', 'missed']).exactOptional().describe(replayed),
     created_after: timeInput.exactOptional(),
     created_before: timeInput.exactOptional(),
   })
   .meta({ id: 'ReplayInput' });
 
-function rangeOf(body: z.output<typeof replayBody>) {
-  const { status: _, ...range } = body;
-  return fieldsOf(range);
+function replayOf({ status, ...range }: z.output<typeof replayBody>) {
+  return { ...fieldsOf(range), status: enumValue(ReplayStatus, status) };
 }
 
 const testWebhookBody = z
@@ -86,7 +89,7 @@ const replayFailed = {
   ...replyOf(rpcs.replayDeliveries.output, {
     ok: z.literal(true),
     count: z.int(),
-    more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
+    more: z.boolean().describe('Whether it has ended, after 10,000 or a long search, before all were sent.'),
     next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
   }),
 };
@@ -110,8 +113,9 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
   }),
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
-    summary: 'Send a webhook’s failed deliveries again',
-    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
+    summary: 'Send a webhook’s failed deliveries again, or the events that it missed',
+    errors: [409],
+    input: ({ id, body }) => ({ webhookId: id, ...replayOf(body) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
@@ -130,6 +134,6 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
+    input: ({ id, body }) => ({ formId: id, ...replayOf(body) }),
   }),
 ]);

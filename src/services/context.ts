@@ -80,6 +80,8 @@ export type ServiceSettings = {
   maxWebhooks: number;
   /** Seconds before each attempt of a delivery. */
   retrySchedule: readonly number[];
+  /** How long the log of deliveries is kept. */
+  deliveryRetentionDays: number;
   /** False: no rate is limited. */
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */

@@ -24,7 +24,7 @@ const hostile =
 const typed: Record<string, string> = {
   'listen --forward URL [options]': 'listen --forward S/hook --server S --key k',
   'trigger EVENT --forward URL [--secret TEXT]': 'trigger X --forward S/hook',
-  'replay ID… [--server URL] [--key KEY]': 'replay dlv_X wh_1 --server S --key k',
+  'replay ID… [--missed-since TIME] [--server URL] [--key KEY]': 'replay dlv_X wh_1 --server S --key k',
   'mcp [--server URL] [--key KEY]': 'mcp --server S --key k',
   'forms plan DIR [--prune] [--json] [--managed-by NAME]': 'forms plan F/forms --prune --server S --key k',
   'forms apply DIR [--yes] [--prune] [--allow-breaking] [--json] [--managed-by NAME]':

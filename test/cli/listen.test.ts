@@ -268,7 +268,10 @@ describe.concurrent('npm run cli -- listen', () => {
     [['listen'], 2, '--forward is missing'],
     [['listen', '--forward', 'localhost:3000'], 2, '--forward: Expected a URL'],
     [['listen', '--forward', 'http://localhost:3000', '--from', 'here'], 2, "Unknown option '--from'\nTry:"],
-    [['replay', 'sub_1'], 2, 'sub_1: Expected dlv_…'],
+    [['replay', 'sub_1'], 2, 'sub_1: Expected dlv_…, wh_…, form_…'],
+    [['replay', 'form_1', '--missed-since', '2026-11-21'], 2, 'form_1: Expected wh_…'],
+    [['replay', 'wh_1', '--missed-since', '21.11.2026'], 2, '--missed-since: Expected ISO 8601'],
+    [['replay', 'wh_1', '--missed-since', '2026-11-21T08:00'], 2, '--missed-since: Expected ISO 8601'],
     [['dance'], 2, 'Unknown command: dance'],
     [[], 0, 'Usage: npm run cli -- listen'],
   ])('says what is wrong with %j', async (args, code, words) => {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { timeOf } from '../../src/store/database/columns.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { replayDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { postponeDeliveries } from '../../src/store/deliveries/pending-deliveries.ts';
 import { NO_CAPACITY, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
 import { listFailingWebhooks } from '../../src/store/webhooks/failing-webhooks.ts';
@@ -283,7 +283,7 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     works = true;
     const waiting = { capacity: () => ({ ...NO_CAPACITY, ...timesOf([0, 600]) }) };
     await givenSubmissions(database, form, answers(2), waiting);
-    const { count } = await replayFailedDeliveries(database, { webhookId: webhook.id });
+    const { count } = await replayDeliveries(database, { webhookId: webhook.id });
     const closed = await findWebhook(database, form.projectId, webhook.id);
     delivery.notify();
     await receiver.expectRequests(4);

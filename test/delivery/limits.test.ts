@@ -4,7 +4,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { replayDeliveries, replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -225,8 +225,8 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     delivery.notify();
     await expectFinished(database, form, 3);
     works = true;
-    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 3 });
-    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 0 });
+    expect(await replayDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 3 });
+    expect(await replayDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 0 });
     delivery.notify();
     const all = await expectFinished(database, form, 3);
 

@@ -4,7 +4,7 @@ import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { replay } from '../../src/cli/deliveries.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { replayDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { engines } from '../support/database.ts';
 import { startService } from '../support/server.ts';
 
@@ -50,7 +50,7 @@ describe.each(engines)('failed deliveries on %s', (engine) => {
       },
     };
 
-    const replayed = replayFailedDeliveries(leaving, { webhookId }, call.signal);
+    const replayed = replayDeliveries(leaving, { webhookId }, call.signal);
 
     await expect(replayed).rejects.toThrow();
     expect(slices).toBe(3);

@@ -242,6 +242,7 @@ const defaultSettings: ServiceSettings = {
   allowPrivateWebhooks: false,
   maxWebhooks: 100,
   retrySchedule: [0],
+  deliveryRetentionDays: 90,
   rateLimit: false,
   rateLimitPerKey: undefined,
   maxStreams: 60,

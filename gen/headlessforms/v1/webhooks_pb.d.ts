@@ -1090,14 +1090,14 @@ export declare type ReplayDeliveriesRequest = Message<"headlessforms.v1.ReplayDe
   webhookId: string;
 
   /**
-   * Only those made at or after this time.
+   * Only those made at or after this time. Required with `REPLAY_STATUS_MISSED`.
    *
    * @generated from field: google.protobuf.Timestamp created_after = 2;
    */
   createdAfter?: Timestamp | undefined;
 
   /**
-   * Only those made before this time.
+   * Only those made before this time, which is later than `created_after`.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 3;
    */
@@ -1117,6 +1117,13 @@ export declare type ReplayDeliveriesRequest = Message<"headlessforms.v1.ReplayDe
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
+
+  /**
+   * What is sent; unset: failed deliveries.
+   *
+   * @generated from field: headlessforms.v1.ReplayStatus status = 6;
+   */
+  status: ReplayStatus;
 };
 
 /**
@@ -1763,6 +1770,42 @@ export enum DeliveryStatus {
 export declare const DeliveryStatusSchema: GenEnum<DeliveryStatus>;
 
 /**
+ * What `ReplayDeliveries` sends.
+ *
+ * @generated from enum headlessforms.v1.ReplayStatus
+ */
+export enum ReplayStatus {
+  /**
+   * Never sent. As a request: failed deliveries.
+   *
+   * @generated from enum value: REPLAY_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Deliveries that were given up.
+   *
+   * @generated from enum value: REPLAY_STATUS_FAILED = 1;
+   */
+  FAILED = 1,
+
+  /**
+   * Events since the webhook was made that it has no delivery of, as those of the time in which it was
+   * off: of its form or project, of the types that it registers, and of submissions that are still there
+   * and pass its filter. Types and filter are those that it has now. Events are kept as long as
+   * deliveries. Only for webhooks.
+   *
+   * @generated from enum value: REPLAY_STATUS_MISSED = 2;
+   */
+  MISSED = 2,
+}
+
+/**
+ * Describes the enum headlessforms.v1.ReplayStatus.
+ */
+export declare const ReplayStatusSchema: GenEnum<ReplayStatus>;
+
+/**
  * Registers endpoints that receive signed events, shows every attempt, and repeats them.
  *
  * Events are sent by HTTP POST until the endpoint answers 2xx or the retry schedule is exhausted,
@@ -1902,8 +1945,10 @@ export declare const WebhooksService: GenService<{
     output: typeof ReplayDeliveryResponseSchema;
   },
   /**
-   * Sends a webhook's failed deliveries, or the failed emails of a form's submissions, again, oldest
-   * first and at most 10,000 a call: go on while there is `more`. Scope `webhooks:write`.
+   * Sends a webhook's failed deliveries, or the failed emails of a form's submissions, again; or sends a
+   * webhook the events that it missed. Oldest first and at most 10,000 a call: go on while there is
+   * `more`. Scope `webhooks:write`. Fails with `FAILED_PRECONDITION` if a webhook that missed events is
+   * off.
    *
    * @generated from rpc headlessforms.v1.WebhooksService.ReplayDeliveries
    */

@@ -5,6 +5,8 @@ import {
   DeliveryStatus,
   DeliveryStatusSchema,
   type ReplayDeliveriesRequest,
+  ReplayStatus,
+  ReplayStatusSchema,
   type TestWebhookRequest,
   type WebhooksService,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
@@ -12,6 +14,7 @@ import { sampleAnswers } from '../../domain/answers/json-schema.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import {
@@ -22,8 +25,9 @@ import {
 } from '../../store/deliveries/deliveries.ts';
 import {
   insertTestDelivery,
+  type ReplayRange,
+  replayDeliveries,
   replayDelivery,
-  replayFailedDeliveries,
 } from '../../store/deliveries/delivery-replay.ts';
 import { type Form, listForms } from '../../store/forms/forms.ts';
 import { findWebhook } from '../../store/webhooks/webhooks.ts';
@@ -62,17 +66,11 @@ export function deliveryMethods(context: ServiceContext) {
     },
 
     async replayDeliveries(request, call) {
-      const { createdAfter, createdBefore } = request;
-      const { of, about } = await replayed(database, callerOf(call), request);
+      const { range, about } = await replayed(context, callerOf(call), request);
       // It works in groups, so that the entry comes before all of them.
       await database.transaction((tx) => audit.change(tx, call, about));
-      const range = {
-        ...of,
-        ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),
-        ...(createdBefore !== undefined && { createdBefore: instantOf(createdBefore) }),
-      };
       try {
-        const { count, next } = await replayFailedDeliveries(database, range, call.signal);
+        const { count, next } = await replayDeliveries(database, range, call.signal);
         const rest = next === undefined ? {} : { more: true, nextCreatedAfter: timestampFromDate(next) };
         // After the groups: a call that is repeated before finds only what has failed since.
         return await database.transaction((tx) => keepReply(tx, call, { count, ...rest }));
@@ -120,19 +118,34 @@ export async function sendAgain<Reply extends Record<string, unknown>>(
   throw failed(Reason.CONFLICT, 'Only deliveries to webhooks and emails of submissions can be sent again');
 }
 
-/** Whose deliveries a call sends again: those of a webhook or a form of the caller's project. */
+/** What a call sends again: of a webhook or a form of the caller's project, and of what time. */
 async function replayed(
-  db: Queries,
+  { database, now, settings }: ServiceContext,
   caller: Caller,
-  { webhookId, formId }: ReplayDeliveriesRequest,
-): Promise<{ of: { webhookId: string } | { formId: string }; about: About }> {
+  request: ReplayDeliveriesRequest,
+): Promise<{ range: ReplayRange; about: About }> {
+  const { webhookId, formId, status } = request;
+  const createdAfter = request.createdAfter && instantOf(request.createdAfter);
+  const createdBefore = request.createdBefore && instantOf(request.createdBefore);
+  const isMissed = askedName(ReplayStatus, status, 'status', ReplayStatusSchema) === 'missed';
+  const range = { createdAfter, createdBefore };
+  if (isMissed && createdAfter === undefined) throw badParameter('created_after', 'invalid_type', 'Required');
+  if (createdAfter && createdBefore && createdBefore <= createdAfter)
+    throw badParameter('created_before', 'too_small', 'Expected a time after created_after');
   if (formId === '') {
-    const webhook = await projectWebhook(db, caller, webhookId);
-    return { of: { webhookId: webhook.id }, about: aboutWebhook(webhook) };
+    const webhook = await projectWebhook(database, caller, webhookId);
+    const about = aboutWebhook(webhook);
+    if (!isMissed) return { range: { ...range, webhookId: webhook.id }, about };
+    if (!webhook.active) throw failed(Reason.CONFLICT, 'The webhook is off: turn it on first');
+    // Of events from before, what was delivered may have left the log.
+    const kept = now() - settings.deliveryRetentionDays * DAY_MS;
+    const since = Math.max(createdAfter?.getTime() ?? 0, webhook.createdAt.getTime(), kept);
+    return { range: { ...range, createdAfter: new Date(since), missedBy: webhook }, about };
   }
   if (webhookId !== '') throw badParameter('form_id', 'custom', 'Expected a webhook or a form, not both');
-  const { id } = await projectForm(db, caller, formId);
-  return { of: { formId: id }, about: { formId: id } };
+  if (isMissed) throw badParameter('status', 'invalid_enum_value', 'Only webhooks can miss events');
+  const { id } = await projectForm(database, caller, formId);
+  return { range: { ...range, formId: id }, about: { formId: id } };
 }
 
 /** An email, or a delivery to a webhook, of the caller's project; those of a deleted webhook are not found. */

@@ -78,7 +78,7 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
 ), queued as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
     attempt_count, step, due_at, first_lease_until, created_at, queued_at, error, postponed)
-  select 'dlv_' || substr(id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id, id,
+  select ${newDeliveryId('id')}, project_id, form_id, id,
     webhook_id, share, 'webhook', type, webhook_id, url, 0, 0,
     ${toMillisecond(`case when postponed then ${postponedTo('open_until', 'id', END_OF_NEW)} else now() + "delaySeconds" * interval '1 second' end`)},
     case when fits then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end, created_at, now(),
@@ -88,11 +88,15 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
 )`;
 }
 
+/** SQL of a new id of a delivery, with the time of its event. */
+export const newDeliveryId = (eventId: string) =>
+  `'dlv_' || substr(${eventId}, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16)`;
+
 /**
  * Whether a webhook `w` receives what is in a row `i`. In SQL an array contains what is in it, and a text only
  * itself.
  */
-const isWanted = `(w.filter is null or (
+export const isWanted = `(w.filter is null or (
     coalesce(w.filter->>'source' = i."source", true)
     and (w.filter->'fieldId' is null
       or coalesce((i."answers"::jsonb)->(w.filter->>'fieldId')

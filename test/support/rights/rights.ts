@@ -135,7 +135,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   TestWebhookRequest: { none: 'webhookId formId idempotencyKey' },
   // They go where they went.
   ReplayDeliveryRequest: { none: 'deliveryId idempotencyKey' },
-  ReplayDeliveriesRequest: { none: 'webhookId createdAfter createdBefore formId idempotencyKey' },
+  ReplayDeliveriesRequest: { none: 'webhookId createdAfter createdBefore formId idempotencyKey status' },
 
   // No scope more than its maker has, no other project and no day longer.
   CreateKeyRequest: { scopes: 'scopes project expiresIn', none: 'name idempotencyKey' },
