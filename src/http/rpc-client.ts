@@ -55,7 +55,7 @@ export class RpcClient {
     const signal = gone && waits instanceof AbortSignal ? AbortSignal.any([gone, waits]) : gone;
     // Not async, and with a function from elsewhere: calls that wait would keep all of this.
     const reply = this.#transport.unary(method, signal, undefined, header, input, values);
-    return reply.finally(untilTimeSlice).then(messageFor(this.response), refused);
+    return reply.then(messageFor(this.response), refused);
   }
 
   /** Calls one RPC with a stream of messages. What `inputs` throws, such as a `CutOff`, is thrown as it is. */
@@ -137,15 +137,17 @@ export class RpcClient {
   }
 }
 
-/** Takes the message from a reply, and passes its headers back. */
+/** Takes the message from a reply, and passes its headers back. What the caller makes of it is done in a time slice. */
 function messageFor(response: Response) {
-  return <Message>({ header, message }: { header: Headers; message: Message }) => {
+  return async <Message>({ header, message }: { header: Headers; message: Message }) => {
+    await untilTimeSlice();
     passBack(header, response);
     return message;
   };
 }
 
-function refused(error: unknown): never {
+async function refused(error: unknown): Promise<never> {
+  await untilTimeSlice();
   throw toRestFailure(error);
 }
 

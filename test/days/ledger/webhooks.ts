@@ -161,7 +161,7 @@ function diedAt({ crashes }: History, at: number): boolean {
 }
 
 /** Also what was processed, as a redirect to GET says. */
-export function isTaken(answered: number | 'lost' | 'silent'): boolean {
+function isTaken(answered: number | 'lost' | 'silent'): boolean {
   if (typeof answered !== 'number') return answered === 'lost';
   return (answered >= 200 && answered < 300) || answered === 302 || answered === 303;
 }
