@@ -32,21 +32,12 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     secrets,
     settings,
     now,
+    openConnector,
     resolveHost: resolve = systemResolver(),
-    openConnector,
   } = options;
-  const connecting = {
-    resolve,
-    allowPrivate: settings.allowPrivate,
-    timeoutMs: TIMEOUT_MS,
-    openConnector,
-  };
-  const shared = {
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-    maxHeaderSize: MAX_HEADERS_BYTES,
-    pipelining: 1,
-  };
+  const { allowPrivate } = settings;
+  const connecting = { resolve, allowPrivate, timeoutMs: TIMEOUT_MS, openConnector };
+  const shared = { maxHeaderSize: MAX_HEADERS_BYTES, pipelining: 1 };
   const agent = new Agent({
     ...shared,
     connect: connectorTo(connecting),

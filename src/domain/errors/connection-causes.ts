@@ -6,8 +6,8 @@ export function connectionCause(error: unknown): ConnectionCause {
   const failure = innermost(error);
   const { code = '', message = '', reason = code } = failure;
   // Undici says no more of an interim answer that was not asked for.
-  const [, misread = message === 'bad response' && '100 Continue'] =
-    /^HPE .*? \((.+)\)$/.exec(`${code} ${message}`) ?? [];
+  const interim = message === 'bad response' && '100 Continue';
+  const misread = code === 'HPE' ? message.slice(message.indexOf('(') + 1, -1) : interim;
   if (misread)
     return { code, says: `The receiver answered, but not in HTTP: ${misread}`, advice: OTHER_PROTOCOL };
   const isTls = code === 'EPROTO' || code.startsWith('ERR_SSL_');
