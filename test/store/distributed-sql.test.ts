@@ -4,7 +4,7 @@ import { loadModule, parseSync } from 'libpg-query';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { parkEvent } from '../../src/store/deliveries/delivery-inserts.ts';
-import { releaseAbandoned } from '../../src/store/deliveries/delivery-queue-table.ts';
+import { releaseAbandoned, renewLeases } from '../../src/store/deliveries/delivery-queue-table.ts';
 import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
 import { resumeDeliveries } from '../../src/store/deliveries/pending-deliveries.ts';
 import { createNameNotes } from '../../src/store/forms/ignored-names.ts';
@@ -113,6 +113,7 @@ async function runRare(databaseUrl: string): Promise<void> {
     await parkEvent(tx, { id: 'dlv_none', eventId: 'evt_none', kind: 'owner', error: 'None' });
     await replayDelivery(tx, { projectId, id: 'dlv_none' });
     await releaseAbandoned(tx, 1);
+    await renewLeases(tx, []);
     await addRecipient(tx, { formId, address: email, max: 3 });
     await closeProject(tx, projectId);
     await removeDueFiles(tx, async () => undefined, 1);

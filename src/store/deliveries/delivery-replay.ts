@@ -135,11 +135,11 @@ function queueTaken(tables: string, looked = 'queued'): string {
     ),
     queued as (
       insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-        mail, attempt_count, due_at, created_at, queued_at, last_attempt_at, response_status)
+        mail, attempt_count, step, due_at, created_at, queued_at, last_attempt_at, response_status, postponed)
       select t.id, t.project_id, t.form_id, t.event_id, t.webhook_id,
         ${tenantOf('t.project_id', `coalesce(f.created_by = '${KEYLESS_CREATOR}', w.keyless)`)}, t.channel, t.kind, t.receiver, t.url,
         case when t.channel = 'mail' then json_build_object('to', t.receiver, 'eventId', t.event_id) end,
-        t.attempt_count, ${toMillisecond('now()')}, t.created_at, now(), t.last_attempt_at, t.response_status
+        t.attempt_count, 0, ${toMillisecond('now()')}, t.created_at, now(), t.last_attempt_at, t.response_status, false
       from taken t left join webhooks w on w.id = t.webhook_id left join forms f on f.id = t.form_id
       returning id
     )
