@@ -293,6 +293,7 @@ describe('an issuer that is out of reach', () => {
 
     expect([away.status, byKey.status, soon.status, back.status]).toEqual([503, 200, 503, 200]);
     expect(service.logged.join()).toContain('Could not read the keys of OAUTH_ISSUER');
+    expect(service.logged.join()).toContain('The connection was refused');
     expect(service.logged.join()).not.toContain(token);
   });
 });

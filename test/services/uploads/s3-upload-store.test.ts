@@ -69,7 +69,7 @@ describe('s3UploadStore', () => {
 
     for (const [call, why] of [
       [refused, /403: .*SignatureDoesNotMatch/],
-      [gone, /ECONNREFUSED/],
+      [gone, /UPLOADS_URL: The connection was refused\. Check that it runs, and its host and port\.$/],
     ] as const) {
       const error = ConnectError.from(await call.catch((reason: unknown) => reason));
       expect(error.rawMessage).toBe('The file storage is unreachable; try again soon');
