@@ -58,13 +58,9 @@ export function kindNamed(expected: string): string {
 }
 
 function didYouMean(name: string, known: Iterable<string>): string {
-  const names = [...known];
-  const nearest = nearestName(name, names) ?? names.find((each) => alike.has(name) && alike.has(each));
+  const nearest = nearestName(name, known);
   return nearest === undefined ? '' : `. Did you mean ${quoted(nearest)}?`;
 }
-
-/** What models take for one another: what is asked. */
-const alike: ReadonlySet<string> = new Set(['questions', 'fields', 'definition']);
 
 /** Puts a name in backticks. It may come from a caller, so it is cut and made one line of well-formed text. */
 export function quoted(name: string, most = MAX_SHOWN): string {

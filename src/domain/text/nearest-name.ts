@@ -1,6 +1,6 @@
 /**
  * Returns the known name that `name` is most likely a misspelling of, or undefined if none is near: the first
- * of the nearest ones, in the order of `known`.
+ * of the nearest ones, in the order of `known`. `questions`, `fields` and `definition` are near to each other.
  *
  * Upper and lower case, `_` and `-` don't count. Beyond that a name may differ by one letter added, missing,
  * replaced or swapped with its neighbour, and by two of these if it has ten letters or more; with the usual two
@@ -21,8 +21,11 @@ export function nearestName(name: string, known: Iterable<string>): string | und
       fewest = edits;
     }
   }
-  return nearest;
+  return nearest ?? (alike.has(name) ? [...known].find((candidate) => alike.has(candidate)) : undefined);
 }
+
+/** What models take for one another: what is asked. */
+const alike: ReadonlySet<string> = new Set(['questions', 'fields', 'definition']);
 
 /** From this many letters on, two mistakes still leave no doubt. */
 const LONG_NAME = 10;
