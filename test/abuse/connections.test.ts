@@ -99,7 +99,7 @@ it('keeps nobody waiting while one client asks for hundreds of pages at once', {
 
   const harm = await harmDone(service, async () => {
     using opened = new DisposableStack();
-    const options = { localAddress: '127.0.0.2', connections: 200 };
+    const options = { localAddress: '127.0.0.9', connections: 200 };
     const agent = opened.adopt(new Agent(options), (each) => void each.destroy());
     const pages = Array.from({ length: 400 }, async () => {
       const reply = await request(`${service.url}/f/${formId}`, { dispatcher: agent });
