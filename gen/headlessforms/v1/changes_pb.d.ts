@@ -235,7 +235,8 @@ export enum ChangeKind {
   SETTING_CHANGED = 20,
 
   /**
-   * The form is reached by fewer: its page, partial answers, or an origin is gone.
+   * The form is reached by fewer: its page, partial answers or an origin is gone, it closes earlier, or it takes fewer
+   * submissions or one of each respondent.
    *
    * @generated from enum value: CHANGE_KIND_ACCESS_NARROWED = 21;
    */
@@ -247,6 +248,20 @@ export enum ChangeKind {
    * @generated from enum value: CHANGE_KIND_DELIVERY_CHANGED = 22;
    */
   DELIVERY_CHANGED = 22,
+
+  /**
+   * The answers mean something else: the field is of another type, or its points have other ends.
+   *
+   * @generated from enum value: CHANGE_KIND_MEANING_CHANGED = 23;
+   */
+  MEANING_CHANGED = 23,
+
+  /**
+   * An option, or a row, keeps its value and has another label.
+   *
+   * @generated from enum value: CHANGE_KIND_LABEL_REPLACED = 24;
+   */
+  LABEL_REPLACED = 24,
 }
 
 /**
@@ -301,6 +316,13 @@ export enum Consumer {
    * @generated from enum value: CONSUMER_SESSIONS = 5;
    */
   SESSIONS = 5,
+
+  /**
+   * Readers of charts.
+   *
+   * @generated from enum value: CONSUMER_INSIGHTS = 6;
+   */
+  INSIGHTS = 6,
 }
 
 /**
@@ -348,6 +370,13 @@ export enum Compatibility {
    * @generated from enum value: COMPATIBILITY_FULL = 4;
    */
   FULL = 4,
+
+  /**
+   * Both, against every version that a submission or an open session has.
+   *
+   * @generated from enum value: COMPATIBILITY_FULL_TRANSITIVE = 5;
+   */
+  FULL_TRANSITIVE = 5,
 }
 
 /**

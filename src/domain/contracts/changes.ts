@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type Condition, evaluate } from '../conditions/condition.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import type { Settings } from '../definition/settings.ts';
 import { type Field, takesAnswer } from '../fields/field.ts';
@@ -36,6 +37,7 @@ const promises: Record<NonNullable<Settings['compatibility']>, Pick<Verdict, 'ba
   backward: { backward: true, forward: false },
   forward: { backward: false, forward: true },
   full: { backward: true, forward: true },
+  full_transitive: { backward: true, forward: true },
 };
 
 function fieldChanges({ fields: former }: FormDefinition, { fields: next }: FormDefinition): Found[] {
@@ -53,7 +55,34 @@ function fieldChanges({ fields: former }: FormDefinition, { fields: next }: Form
       const kind = mustBeAnswered(field) ? 'required_field_added' : 'field_added';
       return { path: `fields.${field.id}`, kind };
     });
-  return [...kept, ...added, ...statementChanges(former, next)];
+  return [...kept, ...askedAnew(formerAsked, nextAsked), ...added, ...statementChanges(former, next)];
+}
+
+/** The required fields that can come to be asked since what their unchanged condition names is answered otherwise. */
+function askedAnew(former: ReadonlyMap<string, Field>, next: ReadonlyMap<string, Field>): Found[] {
+  /** Whether it can be decided in another way than before, though the same answers are given. */
+  const isUnsettled = (condition: Condition | undefined): boolean => {
+    if (condition === undefined) return false;
+    if ('all' in condition) return condition.all.some(isUnsettled);
+    if ('any' in condition) return condition.any.some(isUnsettled);
+    if ('not' in condition) return isUnsettled(condition.not);
+    const [before, after] = [former, next].map((fields) => fields.get(condition.field));
+    const [without, within] = [before, after].map((field) =>
+      evaluate(condition, { [condition.field]: field?.defaultValue }),
+    );
+    return (
+      without !== within ||
+      !isDeepStrictEqual(before?.visibleWhen, after?.visibleWhen) ||
+      isUnsettled(after?.visibleWhen)
+    );
+  };
+  return [...next.values()].flatMap((field): Found[] => {
+    const before = former.get(field.id);
+    const wasNeeded = before !== undefined && mustBeAnswered(before) && before.visibleWhen !== undefined;
+    const isSame = wasNeeded && isDeepStrictEqual(before.visibleWhen, field.visibleWhen);
+    const isAsked = isSame && mustBeAnswered(field) && isUnsettled(field.visibleWhen);
+    return isAsked ? [{ path: `fields.${field.id}`, kind: 'made_required' }] : [];
+  });
 }
 
 /** Statements are texts; so is the order of the questions. */
@@ -100,6 +129,11 @@ const narrowerSettings: {
     next.length > 0 && (former.length === 0 || former.some((origin) => !next.includes(origin))),
   embedOrigins: ({ embedOrigins: former }, { embedOrigins: next }) =>
     former.some((origin) => !next.includes(origin)),
+  closesAt: ({ closesAt: former }, { closesAt: next }) =>
+    next !== undefined && (former === undefined || Date.parse(next) < Date.parse(former)),
+  maxSubmissions: ({ maxSubmissions: former }, { maxSubmissions: next }) =>
+    next !== undefined && (former === undefined || next < former),
+  onePerRespondent: (_former, next) => next.onePerRespondent === true,
 };
 
 /** `path` names fields by their ids: `fields.email`, `settings.publicPage`. */

@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Field, FieldType } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { valuesOf } from '../fields/select.ts';
+import { isMultiple } from '../fields/number.ts';
+import { inNfc } from '../text/typed-signs.ts';
 import { answerTypeOf } from './contract.ts';
 
 /**
  * Who relies on a definition: who sends answers, receivers of events, readers of exports, who prefills, open
- * sessions.
+ * sessions, readers of charts.
  */
-export const consumers = ['clients', 'webhooks', 'csv', 'prefill', 'sessions'] as const;
+export const consumers = ['clients', 'webhooks', 'csv', 'prefill', 'sessions', 'insights'] as const;
+
+/** Charts keep fields that are gone. */
+const allButCharts = ['clients', 'webhooks', 'csv', 'prefill', 'sessions'] as const;
 
 type Consumer = (typeof consumers)[number];
 
@@ -20,9 +24,10 @@ const refusesFormerAnswers = { breaks: ['clients', 'prefill'], backward: false, 
 export const changeKinds = {
   field_added: harmless,
   required_field_added: refusesFormerAnswers,
-  field_removed: { breaks: consumers, backward: false, forward: true },
-  required_field_removed: { breaks: consumers, backward: false, forward: false },
+  field_removed: { breaks: allButCharts, backward: false, forward: true },
+  required_field_removed: { breaks: allButCharts, backward: false, forward: false },
   field_retyped: { breaks: consumers, backward: false, forward: false },
+  meaning_changed: { breaks: ['clients', 'csv', 'insights'], backward: false, forward: false },
   made_required: refusesFormerAnswers,
   made_optional: { breaks: ['webhooks'], backward: true, forward: false },
   limits_narrowed: refusesFormerAnswers,
@@ -30,6 +35,7 @@ export const changeKinds = {
   option_added: harmless,
   option_removed: refusesFormerAnswers,
   option_unlisted: harmless,
+  label_replaced: { breaks: ['insights'], backward: true, forward: true },
   answerer_narrowed: refusesFormerAnswers,
   answerer_widened: harmless,
   condition_changed: { breaks: ['webhooks'], backward: true, forward: true },
@@ -46,7 +52,9 @@ export const changeKinds = {
 export function compareField(former: Field, next: Field, path: string): Found[] {
   if (!isDeepStrictEqual(answerTypeOf(former), answerTypeOf(next))) return [{ path, kind: 'field_retyped' }];
   const kinds = new Set<ChangeKind>();
-  if (former.type !== next.type) kinds.add(takesAll(next, former) ? 'limits_widened' : 'limits_narrowed');
+  if (former.type !== next.type && !takesAll(next, former)) kinds.add('limits_narrowed');
+  else if (former.type !== next.type && looksAlike(former, next)) kinds.add('limits_widened');
+  if (isMeantOtherwise(former, next)) kinds.add('meaning_changed');
   if (mustBeAnswered(next) && !mustBeAnswered(former)) kinds.add('made_required');
   if (isAlwaysAnswered(former) && !isAlwaysAnswered(next)) kinds.add('made_optional');
   const compared = isComparable(former, next) ? { ...common, ...byType } : common;
@@ -65,6 +73,45 @@ export function mustBeAnswered({ required, defaultValue }: Field): boolean {
 /** Whether every submission has an answer to the field. */
 export function isAlwaysAnswered({ required, defaultValue, visibleWhen }: Field): boolean {
   return (required || defaultValue !== undefined) && visibleWhen === undefined;
+}
+
+/**
+ * Whether the answers to two versions of a field mean something else, though they are of one type in generated code, so
+ * that none of the one may be counted with those of the other.
+ */
+export function isMeantOtherwise(former: Field, next: Field): boolean {
+  if (former.type !== next.type && !looksAlike(former, next)) return true;
+  const [before, after] = [former, next].map(({ minLabel = '', maxLabel = '' }) =>
+    [minLabel, maxLabel].map(spelled),
+  );
+  const isSwapped = before?.[0] !== before?.[1] && isDeepStrictEqual(before, after?.toReversed());
+  return isPoints(next) && (isSwapped || !isDeepStrictEqual(boundsOf(former), boundsOf(next)));
+}
+
+/** The ends of a rating or a scale. */
+function boundsOf(field: Field) {
+  return [boundOf(field, field.min), field.max];
+}
+
+function isPoints({ type }: Field): boolean {
+  return type === 'rating' || type === 'scale';
+}
+
+/** Whether one label does not only spell another in a different way: neither contains the other, or a number differs. */
+export function isReplaced(former: string, next: string): boolean {
+  const [before, after] = [spelled(former), spelled(next)];
+  const numbers = (label: string) => label.match(/\d+/g);
+  const isContained = before.includes(after) || after.includes(before);
+  return !isContained || !isDeepStrictEqual(numbers(before), numbers(after));
+}
+
+function spelled(label: string): string {
+  return inNfc(label).toLowerCase().replace(/\s+/g, ' ').trim();
+}
+
+/** Whether the same question is asked with another control. */
+function looksAlike(former: Field, next: Field): boolean {
+  return isComparable(former, next) && !isPoints(next);
 }
 
 /** Whether the attributes of two types mean the same. */
@@ -99,8 +146,11 @@ const common: Comparisons<CommonAttribute> = {
   description: () => 'text_changed',
   placeholder: () => 'text_changed',
   agentHint: () => 'text_changed',
-  required: () => [],
-  hidden: () => 'visibility_changed',
+  // A box that must be ticked takes no other answer, whatever its default.
+  required: (_former, { type, required }) => (type === 'checkbox' && required ? 'made_required' : []),
+  // What people must answer and can't see they can't send.
+  hidden: (_former, next) =>
+    next.hidden && mustBeAnswered(next) ? ['visibility_changed', 'answerer_narrowed'] : 'visibility_changed',
   answeredBy: (_former, { answeredBy }) =>
     answeredBy === 'anyone' ? 'answerer_widened' : 'answerer_narrowed',
   page: () => 'page_moved',
@@ -123,13 +173,13 @@ const byType: Comparisons<Exclude<keyof Field, CommonAttribute | 'id' | 'type'>>
   maxLength: atMost(({ maxLength }) => maxLength),
   minItems: atLeast(({ minItems = 0 }) => minItems),
   maxItems: atMost(({ maxItems }) => maxItems),
-  min: atLeast((field) => boundOf(field, field.min)),
-  max: atMost((field) => boundOf(field, field.max)),
+  min: unlessMeant(atLeast((field) => boundOf(field, field.min))),
+  max: unlessMeant(atMost((field) => boundOf(field, field.max))),
   maxBytes: atMost(({ maxBytes }) => maxBytes),
   maxFiles: atMost(({ maxFiles }) => maxFiles),
   step: ({ step: former }, { step: next }) => {
-    const isMultiple = next === undefined || (former !== undefined && Number.isInteger(former / next));
-    return isMultiple ? 'limits_widened' : 'limits_narrowed';
+    const isWider = next === undefined || (former !== undefined && isMultiple(former, next));
+    return isWider ? 'limits_widened' : 'limits_narrowed';
   },
   pattern: (_former, { pattern }) => (pattern === undefined ? 'limits_widened' : 'limits_narrowed'),
   accept: ({ accept: former }, { accept: next }) =>
@@ -152,6 +202,14 @@ function atMost(boundary: Boundary): Comparison {
   return (former, next) => compareBounds(boundary(next), boundary(former), (left, right) => left >= right);
 }
 
+/** More points are no wider limits: they change what each of the former means. */
+function unlessMeant(compare: Comparison): Comparison {
+  return (former, next) => {
+    const kind = compare(former, next);
+    return isPoints(next) && kind === 'limits_widened' ? [] : kind;
+  };
+}
+
 function compareBounds(
   next: Bound | undefined,
   former: Bound | undefined,
@@ -168,11 +226,7 @@ function boundOf({ type }: Field, bound: Field['min']): Bound | undefined {
 }
 
 function compareOptions(former: Field, next: Field): ChangeKind[] {
-  const [before, after] = [valuesOf(former), valuesOf(next)];
-  const isRemoved = before.some((value) => !after.includes(value));
-  const isAdded = after.some((value) => !before.includes(value));
-  if (!isRemoved && !isAdded) return ['text_changed'];
-  const kinds: ChangeKind[] = [];
+  const { isAdded, isRemoved, kinds } = compareChoices(former.options, next.options);
   // Of several choices, only one may be a text beside the options.
   const isStillTaken = next.allowOther === true && next.type !== 'multi_select';
   if (isRemoved) kinds.push(isStillTaken ? 'option_unlisted' : 'option_removed');
@@ -182,16 +236,29 @@ function compareOptions(former: Field, next: Field): ChangeKind[] {
 }
 
 function compareRows(former: Field, next: Field): ChangeKind[] {
-  const [before, after] = [former, next].map(({ rows }) => valuesOf({ options: rows ?? [] }));
-  const isRemoved = before?.some((value) => !after?.includes(value)) ?? false;
-  const isAdded = after?.some((value) => !before?.includes(value)) ?? false;
-  if (!isRemoved && !isAdded) return ['text_changed'];
-  return [
-    ...(isRemoved ? (['option_removed'] as const) : []),
-    ...(isAdded ? (['option_added'] as const) : []),
-    // A required matrix wants an answer for every row.
-    ...(isAdded && next.required ? (['made_required'] as const) : []),
-  ];
+  const { isAdded, isRemoved, kinds } = compareChoices(former.rows, next.rows);
+  if (isRemoved) kinds.push('option_removed');
+  if (isAdded) kinds.push('option_added');
+  // A required matrix wants an answer for every row.
+  if (isAdded && next.required) kinds.push('made_required');
+  return kinds;
+}
+
+/** `kinds` are what became of the labels of those that are kept. */
+function compareChoices(former: Field['options'] = [], next: Field['options'] = []) {
+  const [before, after] = [former, next].map(
+    (options) => new Map(options.map((one) => [one.value, one.label])),
+  );
+  const kept = next.flatMap(({ value, label }) => {
+    const formerly = before?.get(value);
+    return formerly === undefined ? [] : [isReplaced(formerly, label)];
+  });
+  const isRemoved = former.some(({ value }) => after?.has(value) !== true);
+  const isAdded = kept.length < next.length;
+  const kinds: ChangeKind[] = [];
+  if (kept.includes(true)) kinds.push('label_replaced');
+  else if (!isRemoved && !isAdded) kinds.push('text_changed');
+  return { isRemoved, isAdded, kinds };
 }
 
 type Bound = string | number;

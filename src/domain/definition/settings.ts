@@ -73,9 +73,11 @@ export const settingsSchema = z
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
     compatibility: z
-      .enum(['none', 'backward', 'forward', 'full'])
+      .enum(['none', 'backward', 'forward', 'full', 'full_transitive'])
       .exactOptional()
-      .describe('Which changes a new version may not make; default: none.'),
+      .describe(
+        'Which changes a new version may not make; default: none. `full_transitive`: neither of any version that a submission or an open session has.',
+      ),
     review: z.boolean().default(false).describe('Ends the page with a step that shows all answers.'),
     publicPage: z
       .boolean()

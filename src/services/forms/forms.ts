@@ -5,7 +5,7 @@ import type {
   FormsService,
   ValidateFormRequest,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { changesBetween, refusedBy } from '../../domain/contracts/changes.ts';
+import { refusedBy } from '../../domain/contracts/changes.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
@@ -42,7 +42,13 @@ import {
 import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
 import { formToMessage, publicFormToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
-import { nextOf, publishFormVersion, refuseUnlessPublished, withAffected } from './publishing.ts';
+import {
+  changesSince,
+  nextOf,
+  publishFormVersion,
+  refuseUnlessPublished,
+  withAffected,
+} from './publishing.ts';
 import { schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
@@ -182,7 +188,7 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
     allowPrivateUrls,
     ...nextOf(former),
   });
-  const changes = changesBetween(former, definition);
+  const changes = await changesSince(database, form.id, former, definition);
   return {
     ...describe(definition),
     changes: await withAffected(database, caller, form, changes),

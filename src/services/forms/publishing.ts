@@ -20,7 +20,7 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
 import { type Form, findFormState, lockForm } from '../../store/forms/forms.ts';
-import { findVersion, publishVersion, type Version } from '../../store/forms/versions.ts';
+import { findVersion, publishVersion, type Version, versionsInUse } from '../../store/forms/versions.ts';
 import { countOpenSessions } from '../../store/sessions/sessions.ts';
 import { findDefinitionWebhook, listTemplates } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
@@ -91,7 +91,7 @@ export async function publishNext(
   if (keepsShorter(definition, former) && (await hasSubmissions(tx, formId))) {
     requireRight(caller, 'retention');
   }
-  const changes = changesBetween(former, definition);
+  const changes = await changesSince(tx, formId, former, definition);
   const refused = refusedBy(former.settings, changes);
   if (refused.length > 0 && !allowBreaking) {
     const listed = await withAffected(tx, { scopes: [] }, before, refused.slice(0, LISTED_IN_FAILURE));
@@ -114,6 +114,24 @@ export async function publishNext(
   const detail = breaking ? { detail: 'although it breaks the compatibility of the form' } : {};
   await audit.change(tx, call, { projectId: before.projectId, resource: version.id, formId, ...detail });
   return { version, webhookSecret, changes };
+}
+
+/**
+ * What a definition changes of the current one. Where the form promises to stay compatible with all that is in use, what
+ * it breaks of these versions follows.
+ */
+export async function changesSince(
+  db: Queries,
+  formId: string,
+  former: FormDefinition,
+  definition: FormDefinition,
+): Promise<DefinitionChange[]> {
+  const { settings } = former;
+  const changes = changesBetween(former, definition);
+  if (settings.compatibility !== 'full_transitive' || changes.length === 0) return changes;
+  for await (const { definition: used } of versionsInUse(db, formId))
+    changes.push(...refusedBy(settings, changesBetween(used, definition)));
+  return [...new Map(changes.map((change) => [`${change.path} ${change.kind}`, change])).values()];
 }
 
 function breakingChange(

@@ -3,6 +3,7 @@ import { type Contract, firstContract, nextContract } from '../../domain/contrac
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { id, json, text, textOrNull, time } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
+import { statusNow } from '../sessions/session-table.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
 export const VersionEntity = defineEntity({
@@ -120,6 +121,20 @@ export async function* publishedVersions(db: Queries): AsyncGenerator<Version> {
     yield* rows;
     if (rows.length < DEFINITIONS_AT_ONCE) return;
     after = rows.at(-1)?.id ?? '';
+  }
+}
+
+/** The versions that a form's submissions or open sessions have, read a few at a time. */
+export async function* versionsInUse(db: Queries, formId: string): AsyncGenerator<Version> {
+  const rows = await db.select(
+    `select version_id from submissions where form_id = $1
+     union select version_id from sessions where form_id = $1 and expires_at > now() and ${statusNow} = 'open'`,
+    [formId],
+  );
+  const ids = rows.map(({ version_id: id }) => String(id));
+  for (let at = 0; at < ids.length; at += DEFINITIONS_AT_ONCE) {
+    const id = { $in: ids.slice(at, at + DEFINITIONS_AT_ONCE) };
+    yield* await db.read((em) => em.find(VersionEntity, { id }, { orderBy: { number: 'desc' } }));
   }
 }
 

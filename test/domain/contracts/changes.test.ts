@@ -10,11 +10,14 @@ import { changesBetween, refusedBy } from '../../../src/domain/contracts/changes
 import { firstContract, nextContract } from '../../../src/domain/contracts/contract.ts';
 import { type ChangeKind, changeKinds } from '../../../src/domain/contracts/field-changes.ts';
 import { generateSchema } from '../../../src/domain/contracts/generate.ts';
+import { checkDefinition, type FormDefinition } from '../../../src/domain/definition/definition.ts';
 import { isObject } from '../../../src/domain/json/json.ts';
+import { createRandom } from '../../days/world/random.ts';
 import { temporaryFolder } from '../../support/spawn.ts';
-import { givenDefinition } from '../given.ts';
+import { givenDefinition, sent, withKey } from '../given.ts';
 import { type Case, corpus, pool } from './corpus.ts';
 import { messageOf } from './given.ts';
+import { changedFields, randomAnswers, randomFields } from './random-forms.ts';
 
 describe('changes between two versions of a form', () => {
   it.each(corpus)('$name', ({ former, next, kinds }) => {
@@ -95,8 +98,29 @@ describe('changes between two versions of a form', () => {
       );
     });
 
-    const isForward = changes.every(({ forward }) => forward);
+    // They are read, and say something else.
+    const isForward = changes.every(({ kind, forward }) => forward || kind === 'meaning_changed');
     expect(isForward, JSON.stringify(unread[0])).toBe(unread.length === 0);
+  });
+
+  it('announce all that was accepted and is refused after, over generated pairs', () => {
+    let refusals = 0;
+    for (let seed = 0; seed < PAIRS; seed += 1) {
+      const random = createRandom(`changes ${seed}`);
+      const fields = randomFields(random);
+      const checked = checkDefinition(sent({ fields: changedFields(random, fields) }), withKey);
+      if (!checked.ok) continue;
+      const [former, next] = [compileForm(givenDefinition({ fields })), compileForm(checked.definition)];
+      const changes = changesBetween(former.definition, next.definition);
+      const isBackward = changes.every(({ backward }) => backward);
+      for (let n = 0; n < ANSWERS_A_PAIR; n += 1) {
+        const answers = fitting(former.definition, randomAnswers(random, former.definition.fields));
+        if (!former.checkAnswers(answers).ok || next.checkAnswers(answers).ok) continue;
+        refusals += 1;
+        expect(isBackward, JSON.stringify({ seed, answers, changes })).toBe(false);
+      }
+    }
+    expect(refusals).toBeGreaterThan(PAIRS);
   });
 
   it('are refused by the compatibility that the former version promises', () => {
@@ -120,6 +144,19 @@ describe('changes between two versions of a form', () => {
     expect(refusedIn('full', optional)).toEqual(['fields.f made_optional']);
   });
 });
+
+/** Each is a form and the same with a few changes. */
+const PAIRS = 2000;
+const ANSWERS_A_PAIR = 30;
+
+/** The answers that fit their fields by themselves. What is not asked is dropped, so it could be anything. */
+function fitting(definition: FormDefinition, answers: Record<string, unknown>): Record<string, unknown> {
+  const fields = definition.fields.map(({ visibleWhen: _, ...field }) => ({ ...field, required: false }));
+  const { checkAnswers } = compileForm({ ...definition, fields });
+  return Object.fromEntries(
+    Object.entries(answers).filter(([id, answer]) => checkAnswers({ [id]: answer }).ok),
+  );
+}
 
 /** The version before and the one after. */
 function versionsOf(one: Case, owner = 'form_01k'): [former: VersionToDescribe, next: VersionToDescribe] {

@@ -49,6 +49,8 @@ const form = (name: string, former: object, next: object, ...kinds: ChangeKind[]
   next: { fields: [{ id: 'f', type: 'text' }], ...next },
   kinds,
 });
+/** Such an answer stays valid, and is of the same type; but it says something else. */
+const means = (one: Case): Case => ({ ...one, explained: 'The answers mean something else.' });
 const but = (explained: string, one: Case): Case => ({ ...one, explained });
 
 const f = { id: 'f', type: 'text' };
@@ -87,19 +89,28 @@ export const corpus: Case[] = [
   field('one option a row becomes several', matrix, { ...matrix, multiple: true }, 'field_retyped'),
   field('a hidden value becomes text', { type: 'hidden' }, text, 'field_retyped'),
   field('text becomes several lines', text, { type: 'textarea' }, 'limits_widened'),
-  field('text becomes an email address', text, { type: 'email' }, 'limits_narrowed'),
-  field('an email address becomes text', { type: 'email' }, text, 'limits_widened'),
+  field('text becomes an email address', text, { type: 'email' }, 'limits_narrowed', 'meaning_changed'),
+  means(field('an email address becomes text', { type: 'email' }, text, 'meaning_changed')),
   field(
     'an email address becomes short text',
     { type: 'email' },
     { ...text, maxLength: 5 },
     'limits_narrowed',
+    'meaning_changed',
   ),
-  field('a choice becomes text', select, text, 'limits_widened'),
-  field('text becomes a choice', text, select, 'limits_narrowed'),
-  field('a date becomes text', { type: 'date' }, text, 'limits_widened'),
+  means(field('a choice becomes text', select, text, 'meaning_changed')),
+  field('text becomes a choice', text, select, 'limits_narrowed', 'meaning_changed'),
+  means(field('a date becomes text', { type: 'date' }, text, 'meaning_changed')),
   field('a list becomes radio buttons', select, { ...select, type: 'radio' }, 'limits_widened'),
-  field('a rating becomes a scale', { type: 'rating' }, { type: 'scale' }, 'limits_widened', 'text_changed'),
+  means(
+    field(
+      'a rating becomes a scale',
+      { type: 'rating' },
+      { type: 'scale' },
+      'meaning_changed',
+      'text_changed',
+    ),
+  ),
   field('yes or no becomes a box', { type: 'boolean' }, { type: 'checkbox' }, 'limits_widened'),
   field(
     'yes or no becomes a box that must be ticked',
@@ -108,6 +119,12 @@ export const corpus: Case[] = [
     'limits_narrowed',
   ),
 
+  field(
+    'a box that is ticked by default must be ticked',
+    { type: 'checkbox', defaultValue: true },
+    { type: 'checkbox', defaultValue: true, required: true },
+    'made_required',
+  ),
   field('an answer becomes required', text, { ...text, required: true }, 'made_required'),
   field('an answer becomes optional', { ...text, required: true }, text, 'made_optional'),
   field(
@@ -150,13 +167,41 @@ export const corpus: Case[] = [
   field('the greatest number rises', { ...number, max: 5 }, { ...number, max: 10 }, 'limits_widened'),
   field('numbers become multiples', number, { ...number, step: 0.5 }, 'limits_narrowed'),
   field('multiples of two become whole', { ...number, step: 2 }, { ...number, step: 1 }, 'limits_widened'),
+  field('three tenths become tenths', { ...number, step: 0.3 }, { ...number, step: 0.1 }, 'limits_widened'),
   field('whole becomes multiples of two', { ...number, step: 1 }, { ...number, step: 2 }, 'limits_narrowed'),
   field('the first day is later', date, { ...date, min: '2026-02-01' }, 'limits_narrowed'),
   field('the last day is later', date, { ...date, max: '2027-12-31' }, 'limits_widened'),
-  field('a rating has more stars', { type: 'rating' }, { type: 'rating', max: 10 }, 'limits_widened'),
-  field('a rating has fewer stars', { type: 'rating' }, { type: 'rating', max: 3 }, 'limits_narrowed'),
-  field('a scale begins at 0', { type: 'scale' }, { type: 'scale', min: 0 }, 'limits_widened'),
-  field('a scale begins at 1', { type: 'scale', min: 0 }, { type: 'scale', min: 1 }, 'limits_narrowed'),
+  means(field('a rating has more stars', { type: 'rating' }, { type: 'rating', max: 10 }, 'meaning_changed')),
+  field(
+    'a rating has fewer stars',
+    { type: 'rating' },
+    { type: 'rating', max: 3 },
+    'meaning_changed',
+    'limits_narrowed',
+  ),
+  means(field('a scale begins at 0', { type: 'scale' }, { type: 'scale', min: 0 }, 'meaning_changed')),
+  field(
+    'a scale begins at 1',
+    { type: 'scale', min: 0 },
+    { type: 'scale', min: 1 },
+    'meaning_changed',
+    'limits_narrowed',
+  ),
+  means(
+    field(
+      'the ends of a scale are swapped',
+      { type: 'scale', minLabel: 'Bad', maxLabel: 'Good' },
+      { type: 'scale', minLabel: 'good', maxLabel: 'bad' },
+      'meaning_changed',
+      'text_changed',
+    ),
+  ),
+  field(
+    'one end of a scale has other words',
+    { type: 'scale', minLabel: 'Bad', maxLabel: 'Good' },
+    { type: 'scale', minLabel: 'Bad', maxLabel: 'Very good' },
+    'text_changed',
+  ),
   field('more choices are needed', many, { ...many, minItems: 2 }, 'limits_narrowed'),
   field('fewer choices are possible', many, { ...many, maxItems: 2 }, 'limits_narrowed'),
   field('more choices are possible', { ...many, maxItems: 2 }, many, 'limits_widened'),
@@ -195,9 +240,27 @@ export const corpus: Case[] = [
   field('other texts may not be written', { ...select, allowOther: true }, select, 'limits_narrowed'),
   field(
     'the words of an option change',
-    select,
-    { ...select, options: [...options('x'), { label: 'Other words', value: 'y' }] },
+    { ...select, options: [{ label: 'Yes, daily', value: 'x' }] },
+    { ...select, options: [{ label: 'yes,  daily (or nearly)', value: 'x' }] },
     'text_changed',
+  ),
+  field(
+    'an option means something else',
+    { ...select, options: [{ label: 'Every day', value: 'x' }] },
+    { ...select, options: [{ label: 'Never', value: 'x' }] },
+    'label_replaced',
+  ),
+  field(
+    'a number in an option is another',
+    { ...select, options: [{ label: 'Up to 5', value: 'x' }] },
+    { ...select, options: [{ label: 'Up to 50', value: 'x' }] },
+    'label_replaced',
+  ),
+  field(
+    'a row means something else',
+    { ...matrix, rows: [{ label: 'Speed', value: 'r' }] },
+    { ...matrix, rows: [{ label: 'Price', value: 'r' }] },
+    'label_replaced',
   ),
   field(
     'one more to rank',
@@ -238,6 +301,29 @@ export const corpus: Case[] = [
   ),
   field('anyone may answer', { ...text, answeredBy: 'human' }, text, 'answerer_widened'),
   field('the field is hidden', text, { ...text, hidden: true }, 'visibility_changed'),
+  but(
+    'Callers may still answer; people on the page no longer can.',
+    field(
+      'a required field is hidden',
+      { ...text, required: true },
+      { ...text, required: true, hidden: true },
+      'visibility_changed',
+      'answerer_narrowed',
+    ),
+  ),
+  fields(
+    'a default decides that a required field is asked',
+    [
+      { ...g, defaultValue: 'b' },
+      { ...f, required: true, visibleWhen: { field: 'g', op: 'eq', value: 'a' } },
+    ],
+    [
+      { ...g, defaultValue: 'a' },
+      { ...f, required: true, visibleWhen: { field: 'g', op: 'eq', value: 'a' } },
+    ],
+    'default_changed',
+    'made_required',
+  ),
   field('the field is on another page', text, { ...text, page: 2 }, 'page_moved'),
   field(
     'the words of a field change',
@@ -261,6 +347,26 @@ export const corpus: Case[] = [
     { settings: { allowedOrigins: ['https://a.example', 'https://b.example'] } },
     'setting_changed',
   ),
+  form(
+    'the form closes earlier',
+    { settings: { closesAt: '2040-01-01T00:00:00Z' } },
+    { settings: { closesAt: '2030-01-01T00:00:00Z' } },
+    'access_narrowed',
+  ),
+  form('the form stays open', { settings: { closesAt: '2040-01-01T00:00:00Z' } }, {}, 'setting_changed'),
+  form(
+    'the form takes fewer',
+    { settings: { maxSubmissions: 10 } },
+    { settings: { maxSubmissions: 9 } },
+    'access_narrowed',
+  ),
+  form(
+    'the form takes more',
+    { settings: { maxSubmissions: 10 } },
+    { settings: { maxSubmissions: 11 } },
+    'setting_changed',
+  ),
+  form('each mailbox answers once', {}, { settings: { onePerRespondent: true } }, 'access_narrowed'),
   form('the words on the button change', {}, { settings: { submitLabel: 'Go' } }, 'setting_changed'),
   form(
     'answers go elsewhere',

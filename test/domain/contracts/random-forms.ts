@@ -39,6 +39,38 @@ export function randomFields(random: Random): object[] {
   return fields;
 }
 
+/** The same fields with one to three changes of any kind; the definition may be refused. */
+export function changedFields(random: Random, fields: readonly object[]): object[] {
+  const next: Record<string, unknown>[] = structuredClone(fields).map((field) => ({ ...field }));
+  for (let n = random.whole(1, 3); n > 0 && next.length > 0; n -= 1) {
+    const at = random.whole(0, next.length - 1);
+    const field = next[at] ?? {};
+    const type = random.pick(fieldTypes.filter((each) => each === field.type));
+    const kept = { id: field.id, ...('visibleWhen' in field && { visibleWhen: field.visibleWhen }) };
+    const changes: (() => void)[] = [
+      () => next.splice(at, 1),
+      () =>
+        next.push({ id: `new${n}`, ...leastField(random.pick(fieldTypes)), required: random.chance(0.5) }),
+      () => next.splice(at, 1, { ...kept, ...leastField(random.pick(fieldTypes)), required: field.required }),
+      () => next.splice(at, 1, { ...kept, ...leastField(type), ...random.pick(variants[type] ?? [{}]) }),
+      () => Object.assign(field, { required: field.required !== true }),
+      () => Object.assign(field, { hidden: true }),
+      () => Object.assign(field, { answeredBy: random.pick(['human', 'agent', 'anyone']) }),
+      () => Object.assign(field, { defaultValue: random.pick((likely[type] ?? ['x']).flat()) }),
+      () => void Reflect.deleteProperty(field, 'defaultValue'),
+      () => void Reflect.deleteProperty(field, 'visibleWhen'),
+      () =>
+        'options' in field &&
+        Object.assign(field, { options: options(...random.pick([['x'], ['y', 'z', 'x']])) }),
+      () =>
+        'rows' in field &&
+        Object.assign(field, { rows: options(...random.pick([['r'], ['s'], ['r', 't']])) }),
+    ];
+    random.pick(changes)();
+  }
+  return next;
+}
+
 /** One that the field's answers may fulfil or not; others are refused. */
 function conditionOn(random: Random, earlier: { id: string; type: FieldType }[]): object {
   const asked = random.pick(earlier);

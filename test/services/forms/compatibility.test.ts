@@ -7,6 +7,7 @@ import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { FailureSchema } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { oneEngine } from '../../support/database.ts';
 import { type DefinitionInit, definitionMessage } from '../../support/definitions.ts';
@@ -150,6 +151,43 @@ describe.each(oneEngine('pglite'))('what a new version breaks, on %s', (engine) 
       againstFormId: id,
     });
     expect((await failureOf(asStranger)).reason).toBe('NOT_FOUND');
+  });
+
+  it('is judged against all that is in use where the form promises that', async () => {
+    const settings = { compatibility: Compatibility.FULL_TRANSITIVE };
+    const { id, definition } = await given(Compatibility.FULL_TRANSITIVE);
+    const sessions = createClient(SessionsService, services.as(services.key));
+    const submissions = createClient(SubmissionsService, services.as(services.key));
+    const { session } = await sessions.createSession({ subject: { case: 'formId', value: id } });
+    const without = { fields: [email], settings };
+    const third = { fields: [email, { ...note, maxLength: 9 }], settings };
+    const outcome = (next: DefinitionInit) =>
+      publish(id, next).then(
+        ({ changes }) => changes.map(({ path, kind }) => [path, ChangeKind[kind]]),
+        async (error) => (await failureOf(Promise.reject(error))).changes,
+      );
+
+    // The note goes by force, and a new one that takes less breaks nothing of the current version.
+    await publish(id, without, { allowBreaking: true });
+    const said = await forms().validateForm({ definition: definitionMessage(third), againstFormId: id });
+    const whileAsked = await outcome(third);
+    const unchanged = await outcome(without);
+    await submissions.createSubmission({ formId: id, answers: { email: 'a@b.co' } });
+    await sessions.cancelSession({ sessionId: session?.id ?? '' });
+    const afterwards = await outcome(third);
+
+    expect(whileAsked).toEqual([['fields.note', 'LIMITS_NARROWED']]);
+    expect([said.breaking, said.changes.map(({ kind }) => ChangeKind[kind])]).toEqual([
+      true,
+      ['FIELD_ADDED', 'LIMITS_NARROWED'],
+    ]);
+    expect(unchanged).toEqual([]);
+    expect(afterwards).toEqual([['fields.note', 'FIELD_ADDED']]);
+
+    await submissions.createSubmission({ formId: id, answers: { email: 'a@b.co', note: 'short' } });
+    expect(await outcome({ ...definition, fields: [email, { ...note, maxLength: 5 }] })).toEqual([
+      ['fields.note', 'LIMITS_NARROWED'],
+    ]);
   });
 
   it('is not published over another version than it was made from', async () => {
