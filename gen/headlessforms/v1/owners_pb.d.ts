@@ -185,6 +185,13 @@ export declare type OwnedForm = Message<"headlessforms.v1.OwnedForm"> & {
    * @generated from field: map<string, string> field_labels = 23;
    */
   fieldLabels: { [key: string]: string };
+
+  /**
+   * The ids of fields that only former versions ask. Their labels are in `field_labels`. Not set in lists.
+   *
+   * @generated from field: repeated string former_field_ids = 24;
+   */
+  formerFieldIds: string[];
 };
 
 /**
@@ -1633,6 +1640,13 @@ export declare type GetOwnedFormStatisticsRequest = Message<"headlessforms.v1.Ge
    * @generated from field: string time_zone = 2;
    */
   timeZone: string;
+
+  /**
+   * Which submissions to count; the accepted ones if unset.
+   *
+   * @generated from field: headlessforms.v1.OwnedSubmissionFilter filter = 3;
+   */
+  filter?: OwnedSubmissionFilter | undefined;
 };
 
 /**
@@ -1648,15 +1662,17 @@ export declare const GetOwnedFormStatisticsRequestSchema: GenMessage<GetOwnedFor
  */
 export declare type GetOwnedFormStatisticsResponse = Message<"headlessforms.v1.GetOwnedFormStatisticsResponse"> & {
   /**
-   * The last 30 days in the time zone that was asked for, oldest first, today too.
+   * The last 30 days in the time zone that was asked for, oldest first, today too; of a filter, up to its last day.
    *
    * @generated from field: repeated headlessforms.v1.DayCount days = 1;
    */
   days: DayCount[];
 
   /**
-   * The questions of the current version whose answers are no texts, in its order; each row of a matrix is one. The
-   * options of a question for numbers are its answers, or where there are more than ten, ranges of them.
+   * The questions whose answers are no texts, those of the current version in its order, then those that only former
+   * versions ask and that the counted submissions answer; each row of a matrix is one. Where a question came to mean
+   * something else, answers of each meaning are counted apart, and the label says which. The options of a question for
+   * numbers are its answers, or where there are more than ten, ranges of them.
    *
    * @generated from field: repeated headlessforms.v1.ChoiceCounts choices = 2;
    */

@@ -79,13 +79,18 @@ export function isAlwaysAnswered({ required, defaultValue, visibleWhen }: Field)
  * Whether the answers to two versions of a field mean something else, though they are of one type in generated code, so
  * that none of the one may be counted with those of the other.
  */
-export function isMeantOtherwise(former: Field, next: Field): boolean {
+function isMeantOtherwise(former: Field, next: Field): boolean {
   if (former.type !== next.type && !looksAlike(former, next)) return true;
   const [before, after] = [former, next].map(({ minLabel = '', maxLabel = '' }) =>
     [minLabel, maxLabel].map(spelled),
   );
   const isSwapped = before?.[0] !== before?.[1] && isDeepStrictEqual(before, after?.toReversed());
   return isPoints(next) && (isSwapped || !isDeepStrictEqual(boundsOf(former), boundsOf(next)));
+}
+
+/** Whether the answers to two versions of a field can be counted together. */
+export function haveOneMeaning(field: Field, other: Field): boolean {
+  return isDeepStrictEqual(answerTypeOf(field), answerTypeOf(other)) && !isMeantOtherwise(field, other);
 }
 
 /** The ends of a rating or a scale. */

@@ -9,26 +9,33 @@ import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts'
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, fillCount, type Language } from '../../text/words.ts';
 import { formHead, formUrl, withForm } from './forms.ts';
+import { queryOf } from './handler.ts';
 import { dataTable } from './layout.ts';
 import { noResponsesYet } from './share.ts';
+import { dayInputs, filterToMessage, readFilter } from './submissions.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows how many answers came by day, and how often each option was chosen, as charts with the numbers in tables. */
 export const showCharts = withForm(async ({ request, call, language, cookies }, form) => {
   const timeZone = cookies.timeZone();
-  const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id, timeZone });
+  const chosen = { ...readFilter((name) => queryOf(request, name)), spam: false };
+  const filter = filterToMessage(chosen, timeZone);
+  const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id, timeZone, filter });
   const { owner } = language;
-  const body = html`${formHead(form, 'charts', request, language)}
+  const here = formUrl(request, form);
+  const charts = html`<form class="filter" action="${here}/charts">${dayInputs(chosen, language)}</form>
 ${
   counted.countedCount === 0
-    ? noResponsesYet(form, formUrl(request, form), language)
+    ? html`<p class="lead">${owner.nothingFound}</p>`
     : html`<h2>${owner.byDay}</h2>
 ${daysOf(counted, language, timeZone)}
 ${counted.choices.map((choice) => choice.answeredCount > 0 && choiceOf(choice, language))}
 ${unanswered(counted.choices, language)}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`
 }`;
+  const body = html`${formHead(form, 'charts', request, language)}
+${form.acceptedCount === 0 ? noResponsesYet(form, here, language) : charts}`;
   return { title: `${owner.charts}: ${form.name}`, body, script: true };
 });
 

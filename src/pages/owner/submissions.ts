@@ -191,14 +191,15 @@ ${fields.map(({ id, type, label }) => {
   );
 }
 
-/** What a form asks that a list can show. */
-function columnsIn({ definition, fieldLabels }: OwnedForm) {
-  return present<FormDefinition>(definition)
-    .fields.filter(({ type }) => type !== FormFieldType.STATEMENT)
+/** What a form asks or asked that a list can show. */
+function columnsIn({ definition, fieldLabels, formerFieldIds }: OwnedForm) {
+  const former = formerFieldIds.map((id) => ({ id, type: FormFieldType.UNSPECIFIED, label: '' }));
+  return [...present<FormDefinition>(definition).fields, ...former]
+    .filter(({ type }) => type !== FormFieldType.STATEMENT)
     .map(({ id, type, label }) => ({ id, type, label: oneLine(fieldLabels[id] || label || id) }));
 }
 
-/** Those that were chosen and are still asked; else the first ones. */
+/** Those that were chosen; else the first ones. */
 function shownColumns(form: OwnedForm, chosen: readonly string[]) {
   const all = columnsIn(form);
   const wanted = all.filter(({ id }) => chosen.includes(id));
@@ -269,7 +270,7 @@ type Shown = {
 type Searched = { searchedCount: number; truncated: boolean };
 
 /** Reads which answers to show; `valueIn` gives the value of a query parameter or of an input. */
-function readFilter(valueIn: (name: string) => string): Filter {
+export function readFilter(valueIn: (name: string) => string): Filter {
   const day = (name: string) => (isDay(valueIn(name)) ? valueIn(name) : '');
   return {
     spam: valueIn('status') === 'spam',
@@ -281,7 +282,7 @@ function readFilter(valueIn: (name: string) => string): Filter {
 }
 
 /** The same as the RPCs take it: whole days in the owner's time zone, the last one included. */
-function filterToMessage({ spam, from, until }: Filter, timeZone: string) {
+export function filterToMessage({ spam, from, until }: Filter, timeZone: string) {
   return {
     status: spam ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
     ...(from !== '' && { createdAfter: timestampFromMs(boundsOfDay(from, timeZone)[0]) }),
@@ -303,7 +304,7 @@ function queryOfFilter({ spam, from, until }: Filter, page = ''): string {
 /** The form that chooses which answers to show. It is posted, so that no address holds what was searched for. */
 function filterForm(filter: Filter, { action, csrf, language, problem }: FilterView): Html {
   const { owner, words } = language;
-  const { spam, from, until, text } = filter;
+  const { spam, text } = filter;
   const described = problem === undefined ? 'filter.note' : 'text.error filter.note';
   const search = { type: 'search', maxlength: 200, autocomplete: 'off', 'aria-describedby': described };
   const option = (value: string, label: string, selected: boolean) =>
@@ -312,13 +313,18 @@ function filterForm(filter: Filter, { action, csrf, language, problem }: FilterV
 ${inputField({ id: 'text', label: owner.search, problem, words }, { name: 'text', ...search, value: text })}
 <div class="field"><label for="status">${owner.show}</label>
 <select class="control" id="status" name="status">${option('', owner.answers, !spam)}${option('spam', owner.spam, spam)}</select></div>
-<div class="field"><label for="from">${owner.from}</label>
+${dayInputs(filter, language)}
+<p class="note" id="filter.note">${fill(owner.searchNote, { count: inDigits(MAX_SEARCHED, language.tag) })}</p>
+</form>`;
+}
+
+/** The inputs of the first and the last day, and the button. */
+export function dayInputs({ from, until }: Pick<Filter, 'from' | 'until'>, { owner }: Language): Html {
+  return html`<div class="field"><label for="from">${owner.from}</label>
 <input class="control" id="from" name="from" type="date"${attributes({ value: from })}></div>
 <div class="field"><label for="until">${owner.until}</label>
 <input class="control" id="until" name="until" type="date"${attributes({ value: until })}></div>
-<div class="field"><button>${owner.filter}</button></div>
-<p class="note" id="filter.note">${fill(owner.searchNote, { count: inDigits(MAX_SEARCHED, language.tag) })}</p>
-</form>`;
+<div class="field"><button>${owner.filter}</button></div>`;
 }
 
 /** A form that shows the next page of what was searched for. */

@@ -165,4 +165,5 @@ type FormFacts = {
   share?: Share;
   /** By field id, in the reader's language. */
   fieldLabels?: Record<string, string>;
+  formerFieldIds?: string[];
 };

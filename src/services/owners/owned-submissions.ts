@@ -3,17 +3,17 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type AnswerInWords, answersInWords } from '../../domain/answers/answer-texts.ts';
-import { translate } from '../../domain/definition/translate.ts';
 import { notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
-import { markRead } from '../../store/owners/owners.ts';
+import { markRead, type OwnedForm } from '../../store/owners/owners.ts';
 import { cursorOfNewer, findNeighbours, listSubmissions } from '../../store/submissions/submission-pages.ts';
 import { findAnySubmission, type ShownSubmission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
+import { createVersionReader } from '../forms/readable-versions.ts';
 import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
 import { pageRequestOf, requireFound } from '../request-values.ts';
 import { deleteStored } from '../submissions/erasure.ts';
@@ -38,13 +38,14 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
     },
 
     async listOwnedSubmissions(request, call) {
-      const { id, projectId } = await confirmedForm(context, call, request.formId);
+      const form = await confirmedForm(context, call, request.formId);
+      const { id, projectId } = form;
       const { limit, cursor } = pageRequestOf(request, 'sub');
       const filter = submissionRangeOf(request.filter);
       const { items, nextCursor } = await listSubmissions(database, id, filter, { limit, cursor });
       audit.note(call, { projectId, formId: id });
       return {
-        submissions: await summaries(context, items, call),
+        submissions: await summaries(context, form, items, call),
         nextPageToken: nextCursor ?? '',
         previousPageToken:
           cursor === undefined ? '' : await cursorOfNewer(database, id, filter, { limit, cursor }),
@@ -56,7 +57,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
       const range = { form, filter: submissionRangeOf(request.filter), call };
       const found = await searchSubmissions(context, scan, request, range);
       audit.note(call, { projectId: form.projectId, formId: form.id });
-      return { ...found, submissions: await summaries(context, found.submissions, call) };
+      return { ...found, submissions: await summaries(context, form, found.submissions, call) };
     },
 
     async getOwnedSubmission({ submissionId }, call) {
@@ -68,7 +69,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
       ]);
       audit.note(call, { projectId: form.projectId, resource: submissionId, formId: form.id });
       return {
-        submission: await inWords(context, submission, call),
+        submission: await inWords(submission, readerFor(context, form, call)),
         files: uploads.map(uploadToMessage),
         deliveries: deliveries.map((delivery) => deliveryToMessage({ delivery, attempts: [] })),
         formName: form.name,
@@ -117,22 +118,31 @@ async function ownedSubmission(context: ServiceContext, call: HandlerContext, id
 }
 
 /** Submissions for a list, in which the longer texts are cut. */
-function summaries(context: ServiceContext, submissions: ShownSubmission[], call: HandlerContext) {
+function summaries(
+  context: ServiceContext,
+  form: OwnedForm,
+  submissions: ShownSubmission[],
+  call: HandlerContext,
+) {
+  const reader = readerFor(context, form, call);
   return Promise.all(
     submissions.map(async (submission) => {
-      const { texts, ...rest } = await inWords(context, submission, call);
+      const { texts, ...rest } = await inWords(submission, reader);
       return { ...rest, texts: texts.map((text) => ({ ...text, text: cut(text.text) })) };
     }),
   );
 }
 
-async function inWords(
-  { forms }: ServiceContext,
-  submission: ShownSubmission,
-  { requestHeader }: HandlerContext,
-): Promise<InWords> {
+function readerFor({ forms }: ServiceContext, form: OwnedForm, { requestHeader }: HandlerContext) {
   const preferred = preferredLanguages(requestHeader.get('accept-language') ?? '');
-  const definition = translate((await forms.version(submission.versionId)).definition, preferred);
+  return { preferred, read: createVersionReader(forms, form.currentVersionId, preferred) };
+}
+
+async function inWords(
+  submission: ShownSubmission,
+  { preferred, read }: ReturnType<typeof readerFor>,
+): Promise<InWords> {
+  const definition = await read(submission.versionId);
   return {
     submission: submissionToMessage(submission),
     texts: answersInWords(definition, submission.answers, { hiddenToo: true, preferred }),

@@ -9,6 +9,7 @@ import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { setFormClosed } from '../../store/forms/forms.ts';
+import { listAskedFields } from '../../store/forms/versions.ts';
 import {
   addRecipient,
   isMailStopped,
@@ -71,6 +72,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const { definition } = version;
       const preferred = preferredLanguages(call.requestHeader.get('accept-language') ?? '');
       const { fields } = translate(definition, preferred);
+      const asked = (await listAskedFields(database, formId)).fields;
+      const former = asked.filter(({ id }) => fields.every((field) => field.id !== id));
       const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
       return {
         form: ownedFormToMessage(form, version, now(), {
@@ -78,7 +81,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
           recipients: await listAddedRecipients(database, formId),
           offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
-          fieldLabels: Object.fromEntries(fields.map(({ id, label }) => [id, label])),
+          fieldLabels: Object.fromEntries([...former, ...fields].map(({ id, label }) => [id, label])),
+          formerFieldIds: [...new Set(former.map(({ id }) => id))],
           ...(form.status === 'published' && { share: shareOfForm(context, formId, definition) }),
         }),
       };

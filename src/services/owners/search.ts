@@ -121,7 +121,7 @@ export function createScanner(database: Database): Scan {
       for (const item of items) {
         scanned += 1;
         bytes += JSON.stringify(item.answers).length;
-        if (!visit(item)) return { scanned, truncated: false };
+        if (!(await visit(item))) return { scanned, truncated: false };
       }
       if (nextCursor === null) return { scanned, truncated: false };
       cursor = nextCursor;
@@ -168,7 +168,7 @@ export type Scan = (range: ScanRange, call: HandlerContext, visit: Visit) => Pro
 type ScanRange = { formId: string; filter: SubmissionFilter; before?: string | undefined; already?: number };
 
 /** False: no more are wanted. */
-type Visit = (submission: ShownSubmission) => boolean;
+type Visit = (submission: ShownSubmission) => boolean | Promise<boolean>;
 
 /** `truncated`: the limit was reached, and there are older submissions. */
 type ScanResult = { scanned: number; truncated: boolean };

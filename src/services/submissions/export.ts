@@ -8,17 +8,17 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
-import { translate } from '../../domain/definition/translate.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
-import { type Asked, type AskedField, findVersion, listAskedFields } from '../../store/forms/versions.ts';
+import { type Asked, type AskedField, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
+import { createVersionReader, type ReadVersion } from '../forms/readable-versions.ts';
 import { badParameter, unknownValue } from '../request-values.ts';
 import { personalIn, submissionToJson } from './submission-proto.ts';
 
@@ -51,6 +51,7 @@ export async function* exportForm(
     if (nextCursor === null) return;
     after = nextCursor;
     if (items.length > 0) {
+      await format.prepare?.(items);
       const data = encoder.encode(format.lines(items));
       yield { data };
       limit = rowsThatFit(data.length / items.length);
@@ -74,10 +75,10 @@ async function formatterOf(
     if (people === undefined) return csvFormat(asked, linkOf);
     if (!delimiters.test(people.delimiter))
       throw badParameter('people.delimiter', 'invalid_enum_value', 'Expected , or ;');
-    const version = await findVersion(database, stored?.currentVersionId ?? '');
     const preferred = [...preferredLanguages(requestHeader.get('accept-language') ?? ''), people.language];
-    const current = version ? translate(version.definition, preferred).fields : [];
-    return peopleFormat(asked.fields, linkOf, people, current);
+    const read = createVersionReader(context.forms, stored?.currentVersionId ?? '', preferred);
+    const { fields } = await read(stored?.currentVersionId ?? '');
+    return peopleFormat(asked.fields, { linkOf, people, read, current: fields });
   }
   throw unknownValue('format', ExportFormatSchema);
 }
@@ -100,7 +101,10 @@ const PAGE_BYTES = 128 * 1024;
  */
 export function ndjsonFormat({ fields, numbers }: Asked): ExportFormatter {
   const line = (row: ShownSubmission) => {
-    const personal = personalIn(row.answers, fields);
+    const personal = personalIn(
+      row.answers,
+      fields.filter(({ formerly }) => formerly === undefined),
+    );
     const version = numbers.get(row.versionId);
     return JSON.stringify({ ...submissionToJson(row), version, ...(personal.length > 0 && { personal }) });
   };
@@ -116,7 +120,10 @@ export function ndjsonFormat({ fields, numbers }: Asked): ExportFormatter {
  * address by which a file can be read.
  */
 export function csvFormat({ fields, numbers }: Asked, linkOf: LinkOf): ExportFormatter {
-  const ids = fields.map((each) => headOf(each.id, each, ownColumns) + (each.personal ? ' (personal)' : ''));
+  const ids = fields.map((each) => {
+    const name = each.formerly === undefined ? each.id : `${each.id}.v${each.formerly}`;
+    return headOf(name, each, ownColumns) + (each.personal ? ' (personal)' : '');
+  });
   const addedTo = ({ versionId, metadata }: ShownSubmission) => [
     String(numbers.get(versionId) ?? ''),
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
@@ -129,40 +136,54 @@ export function csvFormat({ fields, numbers }: Asked, linkOf: LinkOf): ExportFor
 }
 
 /**
- * The same as people read it: labels and option texts of the fields as they are now. Dates and times are as in a file
- * for programs, which spreadsheets read as such; so is what the fields have no more.
+ * The same as people read it: labels of the fields as they are now, or were last, and the option texts of the version
+ * that was answered. Dates and times are as in a file for programs, which spreadsheets read as such.
  */
 function peopleFormat(
   fields: readonly AskedField[],
-  linkOf: LinkOf,
-  { delimiter, language, received, reference }: CsvForPeople,
-  current: readonly Field[],
+  { linkOf, people: { delimiter, language, received, reference }, read, current }: ForPeople,
 ): ExportFormatter {
-  const known = new Map(current.map((field) => [field.id, field]));
-  const cell = (answer: unknown, { id, type }: AskedField) => {
-    const field = known.get(id);
+  const labels = new Map(current.map(({ id, label }) => [id, label]));
+  const versions = new Map<string, ReadonlyMap<string, Field>>();
+  const cell = (answer: unknown, field: Field | undefined) => {
     if (typeof answer === 'number')
       return delimiter === ';' ? String(answer).replace('.', ',') : String(answer);
-    if (field === undefined || field.type !== type || times.has(type) || type === 'file' || isEmpty(answer))
-      return cellOf(type === 'signature' ? textSigned(answer) : answer, linkOf);
-    if (type === 'signature') return cellOf(textSigned(answer), linkOf);
+    if (field?.type === 'signature') return cellOf(textSigned(answer), linkOf);
+    if (field === undefined || times.has(field.type) || field.type === 'file' || isEmpty(answer))
+      return cellOf(answer, linkOf);
     return guarded(fieldRules[field.type].inWords(answer, field, language || 'en'));
   };
-  const heads = fields.map((one) => headOf(known.get(one.id)?.label || one.id, one, [received, reference]));
+  const heads = fields.map((one) =>
+    headOf(((one.formerly === undefined && labels.get(one.id)) || one.label || one.id) + one.mark, one, [
+      received,
+      reference,
+    ]),
+  );
   const head = [received, ...heads, reference].map(guarded);
   return {
     name: 'csv',
     head: `\uFEFF${write([head], delimiter)}`,
+    async prepare(rows) {
+      for (const { versionId } of rows.filter((row) => !versions.has(row.versionId)))
+        versions.set(versionId, new Map((await read(versionId)).fields.map((field) => [field.id, field])));
+    },
     lines: (rows) =>
       write(
         rows.map((row) => [
           row.createdAt.toISOString().slice(0, 16).replace('T', ' '),
-          ...fields.map((field) => cell(ownValue(row.answers, field.id), field)),
+          ...fields.map((field) => cell(answerIn(row, field), versions.get(row.versionId)?.get(field.id))),
           row.id,
         ]),
         delimiter,
       ),
   };
+}
+
+type ForPeople = { linkOf: LinkOf; people: CsvForPeople; read: ReadVersion; current: readonly Field[] };
+
+/** The answer to a field, if it has the meaning of its column. */
+function answerIn({ answers, versionId }: ShownSubmission, { id, versions }: AskedField): unknown {
+  return versions.has(versionId) ? ownValue(answers, id) : undefined;
 }
 
 /** By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers. */
@@ -181,12 +202,12 @@ function headOf(head: string, { id, label }: AskedField, own: readonly string[])
 
 function recordOf(row: ShownSubmission, fields: readonly AskedField[], linkOf: LinkOf): string[] {
   const own = [row.id, row.createdAt.toISOString(), row.status, guarded(row.source), row.sessionId ?? ''];
-  const answerTo = (id: string) => ownValue(row.answers, id);
   return [
     ...own,
-    ...fields.map(({ id, type }) =>
-      cellOf(type === 'signature' ? textSigned(answerTo(id)) : answerTo(id), linkOf),
-    ),
+    ...fields.map((field) => {
+      const answer = answerIn(row, field);
+      return cellOf(field.type === 'signature' ? textSigned(answer) : answer, linkOf);
+    }),
   ];
 }
 
@@ -241,5 +262,7 @@ type LinkOf = (uploadId: string) => string;
 export type ExportFormatter = {
   name: string;
   head: string;
+  /** Called before `lines`, with the same rows. */
+  prepare?(rows: ShownSubmission[]): Promise<void>;
   lines(rows: ShownSubmission[]): string;
 };

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { type Contract, firstContract, nextContract } from '../../domain/contracts/contract.ts';
-import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { haveOneMeaning } from '../../domain/contracts/field-changes.ts';
+import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { id, json, text, textOrNull, time } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
 import { statusNow } from '../sessions/session-table.ts';
@@ -79,31 +81,74 @@ export async function listVersions(
 
 /**
  * Lists the fields that a form's versions ask, each with the type and label that it has in the newest version with it:
- * those of the newest version in its order, then those that only older ones have. Definitions are read a few at a time:
- * a form can have any number. `numbers` are those of the versions, by id.
+ * those of the newest version in its order, then those that only older ones have. A field whose answers came to mean
+ * something else is listed once for each meaning, the newest first. Definitions are read a few at a time: a form can
+ * have any number. `numbers` are those of the versions, by id.
  */
 export async function listAskedFields(db: Queries, formId: string): Promise<Asked> {
   const numbers = new Map<string, number>();
-  const fieldsById = new Map<string, AskedField>();
+  const fieldsById = new Map<string, Meaning[]>();
   for (let before: unknown = null; ; ) {
     const rows = await db.select(
-      `select id, number, array(select concat_ws(' ', field->>'type', field->>'id',
-         coalesce(field->>'personal', 'false'), field->>'label')
+      `select id, number, array(select json_strip_nulls(json_build_object(${FACTS.map((name) => `'${name}', field->'${name}'`).join()}))::text
          from json_array_elements(definition->'fields') field where field->>'type' <> 'statement') as fields
        from form_versions where form_id = $1 and ($2::int is null or number < $2)
        order by number desc limit ${DEFINITIONS_AT_ONCE}`,
       [formId, before],
     );
-    for (const { id, number } of rows) numbers.set(String(id), Number(number));
-    for (const field of rows.flatMap(({ fields }) => (Array.isArray(fields) ? fields : []))) {
-      const [type = '', id = '', personal, ...words] = String(field).split(' ');
-      const known = fieldsById.get(id) ?? { id, type, label: words.join(' ') };
-      // Answers to any version are among those that are exported.
-      fieldsById.set(id, { ...known, ...(personal === 'true' && { personal: true }) });
+    for (const { id, number, fields } of rows) {
+      numbers.set(String(id), Number(number));
+      for (const text of Array.isArray(fields) ? fields : []) {
+        const field: Field = JSON.parse(String(text));
+        const meanings = fieldsById.get(field.id) ?? [];
+        fieldsById.set(field.id, meanings);
+        let meaning = meanings.find(({ asked }) => asked.every((other) => haveOneMeaning(field, other)));
+        if (meaning === undefined) {
+          meaning = { asked: [], versions: new Set(), number: Number(number) };
+          meanings.push(meaning);
+        }
+        meaning.versions.add(String(id));
+        if (!meaning.asked.some((other) => isDeepStrictEqual(field, other))) meaning.asked.push(field);
+      }
     }
-    if (rows.length < DEFINITIONS_AT_ONCE) return { fields: [...fieldsById.values()], numbers };
+    if (rows.length < DEFINITIONS_AT_ONCE)
+      return { fields: [...fieldsById.values()].flatMap(askedFields), numbers };
     before = rows.at(-1)?.number;
   }
+}
+
+/** What decides about a field's meaning, and what it is called. */
+const FACTS = [
+  'id',
+  'type',
+  'label',
+  'personal',
+  'min',
+  'max',
+  'minLabel',
+  'maxLabel',
+  'step',
+  'multiple',
+  'maxFiles',
+];
+
+/** The meanings of one field as the lists of them have it. */
+function askedFields(meanings: readonly Meaning[]): AskedField[] {
+  // Answers to any version are among those that are exported.
+  const isPersonal = meanings.some(({ asked }) => asked.some(({ personal }) => personal));
+  return meanings.flatMap(({ asked: [field], versions, number }, index) => {
+    if (field === undefined) return [];
+    const { id, type, label, min = 1, max, minLabel, maxLabel } = field;
+    const isPoints = type === 'rating' || type === 'scale';
+    const [least, most] = [
+      [min, minLabel],
+      [max, maxLabel],
+    ].map((end) => end.filter(Boolean).join(' '));
+    const name = isPoints ? `${least} – ${most}` : index > 0 ? `v${number}` : '';
+    const mark = meanings.length > 1 && name !== '' ? ` (${name})` : '';
+    const former = index > 0 && { formerly: number };
+    return [{ id, type, label, versions, mark, ...former, ...(isPersonal && { personal: true }) }];
+  });
 }
 
 /** Every version of every form that is not of a session's own questions, read a few at a time. */
@@ -233,8 +278,22 @@ async function insertNextVersion(
   return next;
 }
 
-/** A field that a form asks or asked. */
-export type AskedField = { id: string; type: string; label: string; personal?: boolean };
+/** A field that a form asks or asked, in one of its meanings. */
+export type AskedField = {
+  id: string;
+  type: string;
+  label: string;
+  personal?: boolean;
+  /** What people tell its meaning by, if the field has several: ` (1 – 5)`, or ` (v3)` by the newest version with it. */
+  mark: string;
+  /** The number of the newest version with it, if a newer one has another meaning. */
+  formerly?: number;
+  /** The ids of the versions that ask it. */
+  versions: ReadonlySet<string>;
+};
+
+/** `asked` are the field's versions that differ, the newest first; `number` is that of the newest version. */
+type Meaning = { asked: Field[]; versions: Set<string>; number: number };
 
 export type Asked = { fields: AskedField[]; numbers: ReadonlyMap<string, number> };
 

@@ -127,6 +127,7 @@ describe('ndjsonFormat', () => {
 
 /** Fields of text with these ids, in the seventh version. */
 function asked(...ids: string[]) {
-  const fields = ids.map((id) => ({ id, type: 'text', label: `About ${id}` }));
+  const versions = new Set(['ver_1']);
+  const fields = ids.map((id) => ({ id, type: 'text', label: `About ${id}`, mark: '', versions }));
   return { fields, numbers: new Map([['ver_1', 7]]) };
 }
