@@ -341,7 +341,7 @@ describe('the owner’s routes', () => {
 
     for (const path of [...paths, `/submissions/${submissionId}`, `/submissions/${submissionId}/delete`]) {
       const page = await (await send('GET', path, { cookie })).text();
-      const outsideOfForms = page.replaceAll(/<form[^>]* method="post"[\s\S]*?<\/form>/g, '');
+      const outsideOfForms = page.replaceAll(/<form[^>]* action="[\s\S]*?<\/form>/g, '');
       const posting = page.match(/<button(?![^>]* type="button")[^>]*>/g) ?? [];
       const others = outsideOfForms.match(/<button[^>]*>/g) ?? [];
       expect([path, others.filter((button) => !/ type="button".* hidden>/.test(button))]).toEqual([path, []]);

@@ -52,15 +52,18 @@ export const changeKinds = {
 export function compareField(former: Field, next: Field, path: string): Found[] {
   if (!isDeepStrictEqual(answerTypeOf(former), answerTypeOf(next))) return [{ path, kind: 'field_retyped' }];
   const kinds = new Set<ChangeKind>();
-  if (former.type !== next.type && !takesAll(next, former)) kinds.add('limits_narrowed');
-  else if (former.type !== next.type && looksAlike(former, next)) kinds.add('limits_widened');
-  if (isMeantOtherwise(former, next)) kinds.add('meaning_changed');
+  if (former.type !== next.type) kinds.add(takesAll(next, former) ? 'limits_widened' : 'limits_narrowed');
   if (mustBeAnswered(next) && !mustBeAnswered(former)) kinds.add('made_required');
   if (isAlwaysAnswered(former) && !isAlwaysAnswered(next)) kinds.add('made_optional');
   const compared = isComparable(former, next) ? { ...common, ...byType } : common;
   for (const [name, compare] of Object.entries(compared)) {
     if (isDeepStrictEqual(Reflect.get(former, name), Reflect.get(next, name))) continue;
     for (const kind of [compare(former, next)].flat()) kinds.add(kind);
+  }
+  if (!haveOneMeaning(former, next)) {
+    kinds.add('meaning_changed');
+    // Values that mean something else are no further ones.
+    kinds.delete('limits_widened');
   }
   return [...kinds].map((kind) => ({ path, kind }));
 }
@@ -75,22 +78,15 @@ export function isAlwaysAnswered({ required, defaultValue, visibleWhen }: Field)
   return (required || defaultValue !== undefined) && visibleWhen === undefined;
 }
 
-/**
- * Whether the answers to two versions of a field mean something else, though they are of one type in generated code, so
- * that none of the one may be counted with those of the other.
- */
-function isMeantOtherwise(former: Field, next: Field): boolean {
-  if (former.type !== next.type && !looksAlike(former, next)) return true;
-  const [before, after] = [former, next].map(({ minLabel = '', maxLabel = '' }) =>
+/** Whether the answers to two versions of a field say the same by the same values, so that they are counted together. */
+export function haveOneMeaning(field: Field, other: Field): boolean {
+  if (!isDeepStrictEqual(answerTypeOf(field), answerTypeOf(other))) return false;
+  if (!isPoints(field) || !isPoints(other)) return isComparable(field, other);
+  const [labels, others] = [field, other].map(({ minLabel = '', maxLabel = '' }) =>
     [minLabel, maxLabel].map(spelled),
   );
-  const isSwapped = before?.[0] !== before?.[1] && isDeepStrictEqual(before, after?.toReversed());
-  return isPoints(next) && (isSwapped || !isDeepStrictEqual(boundsOf(former), boundsOf(next)));
-}
-
-/** Whether the answers to two versions of a field can be counted together. */
-export function haveOneMeaning(field: Field, other: Field): boolean {
-  return isDeepStrictEqual(answerTypeOf(field), answerTypeOf(other)) && !isMeantOtherwise(field, other);
+  const isSwapped = labels?.[0] !== labels?.[1] && isDeepStrictEqual(labels, others?.toReversed());
+  return field.type === other.type && !isSwapped && isDeepStrictEqual(boundsOf(field), boundsOf(other));
 }
 
 /** The ends of a rating or a scale. */
@@ -112,11 +108,6 @@ export function isReplaced(former: string, next: string): boolean {
 
 function spelled(label: string): string {
   return inNfc(label).toLowerCase().replace(/\s+/g, ' ').trim();
-}
-
-/** Whether the same question is asked with another control. */
-function looksAlike(former: Field, next: Field): boolean {
-  return isComparable(former, next) && !isPoints(next);
 }
 
 /** Whether the attributes of two types mean the same. */
@@ -178,8 +169,8 @@ const byType: Comparisons<Exclude<keyof Field, CommonAttribute | 'id' | 'type'>>
   maxLength: atMost(({ maxLength }) => maxLength),
   minItems: atLeast(({ minItems = 0 }) => minItems),
   maxItems: atMost(({ maxItems }) => maxItems),
-  min: unlessMeant(atLeast((field) => boundOf(field, field.min))),
-  max: unlessMeant(atMost((field) => boundOf(field, field.max))),
+  min: atLeast((field) => boundOf(field, field.min)),
+  max: atMost((field) => boundOf(field, field.max)),
   maxBytes: atMost(({ maxBytes }) => maxBytes),
   maxFiles: atMost(({ maxFiles }) => maxFiles),
   step: ({ step: former }, { step: next }) => {
@@ -205,14 +196,6 @@ function atLeast(boundary: Boundary): Comparison {
 /** Compares the most that a field takes; undefined: there is none. */
 function atMost(boundary: Boundary): Comparison {
   return (former, next) => compareBounds(boundary(next), boundary(former), (left, right) => left >= right);
-}
-
-/** More points are no wider limits: they change what each of the former means. */
-function unlessMeant(compare: Comparison): Comparison {
-  return (former, next) => {
-    const kind = compare(former, next);
-    return isPoints(next) && kind === 'limits_widened' ? [] : kind;
-  };
 }
 
 function compareBounds(

@@ -1,7 +1,7 @@
+import { localeOf } from '../../domain/answers/answer-texts.ts';
 import { markFormerChoices } from '../../domain/answers/former-choices.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
-import { hasWords } from '../../domain/fields/boolean.ts';
 import type { FormReader } from './form-access.ts';
 
 /**
@@ -20,8 +20,7 @@ export function createVersionReader(
     const { definition: current } = await forms.version(currentVersionId);
     const { definition } = await forms.version(versionId);
     const translated = translate(definition, preferred);
-    const locale = preferred.find(hasWords) ?? translated.settings.locale ?? 'en';
-    const made = markFormerChoices(translated, current, locale);
+    const made = markFormerChoices(translated, current, localeOf(translated, preferred));
     known.set(versionId, made);
     return made;
   };

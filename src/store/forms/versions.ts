@@ -104,11 +104,12 @@ export async function listAskedFields(db: Queries, formId: string): Promise<Aske
         fieldsById.set(field.id, meanings);
         let meaning = meanings.find(({ asked }) => asked.every((other) => haveOneMeaning(field, other)));
         if (meaning === undefined) {
-          meaning = { asked: [], versions: new Set(), number: Number(number) };
+          meaning = { field, asked: [], versions: new Set(), number: Number(number) };
           meanings.push(meaning);
         }
         meaning.versions.add(String(id));
-        if (!meaning.asked.some((other) => isDeepStrictEqual(field, other))) meaning.asked.push(field);
+        const facts = { ...field, label: '' };
+        if (!meaning.asked.some((other) => isDeepStrictEqual(facts, other))) meaning.asked.push(facts);
       }
     }
     if (rows.length < DEFINITIONS_AT_ONCE)
@@ -118,36 +119,23 @@ export async function listAskedFields(db: Queries, formId: string): Promise<Aske
 }
 
 /** What decides about a field's meaning, and what it is called. */
-const FACTS = [
-  'id',
-  'type',
-  'label',
-  'personal',
-  'min',
-  'max',
-  'minLabel',
-  'maxLabel',
-  'step',
-  'multiple',
-  'maxFiles',
-];
+const FACTS = 'id type label personal min max minLabel maxLabel step multiple maxFiles'.split(' ');
 
 /** The meanings of one field as the lists of them have it. */
 function askedFields(meanings: readonly Meaning[]): AskedField[] {
   // Answers to any version are among those that are exported.
   const isPersonal = meanings.some(({ asked }) => asked.some(({ personal }) => personal));
-  return meanings.flatMap(({ asked: [field], versions, number }, index) => {
-    if (field === undefined) return [];
+  return meanings.map(({ field, versions, number }, index) => {
     const { id, type, label, min = 1, max, minLabel, maxLabel } = field;
     const isPoints = type === 'rating' || type === 'scale';
     const [least, most] = [
       [min, minLabel],
       [max, maxLabel],
-    ].map((end) => end.filter(Boolean).join(' '));
+    ].map((end) => end.join(' ').trim());
     const name = isPoints ? `${least} – ${most}` : index > 0 ? `v${number}` : '';
     const mark = meanings.length > 1 && name !== '' ? ` (${name})` : '';
     const former = index > 0 && { formerly: number };
-    return [{ id, type, label, versions, mark, ...former, ...(isPersonal && { personal: true }) }];
+    return { id, type, label, versions, mark, ...former, ...(isPersonal && { personal: true }) };
   });
 }
 
@@ -292,8 +280,8 @@ export type AskedField = {
   versions: ReadonlySet<string>;
 };
 
-/** `asked` are the field's versions that differ, the newest first; `number` is that of the newest version. */
-type Meaning = { asked: Field[]; versions: Set<string>; number: number };
+/** `field` and `number` are of the newest version; `asked` are those that differ, without labels, which can be long. */
+type Meaning = { field: Field; asked: Field[]; versions: Set<string>; number: number };
 
 export type Asked = { fields: AskedField[]; numbers: ReadonlyMap<string, number> };
 
