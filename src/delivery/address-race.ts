@@ -1,11 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isLocalFault } from '../store/database/faults.ts';
 
 /**
  * Connects to the first of several addresses that answers (RFC 8305): the next one is tried a quarter of a second after
  * the one before, or once that has failed, and none is given up before `attempt` does so, or before the signal that it
- * gets says that another one has won. Throws what the first address fails with.
+ * gets says that another one has won. Throws what the first address fails with, but for what is
+ * this machine's fault, such as no way to IPv6, where another address fails by itself.
  */
 export async function raceAddresses(
   addresses: readonly string[],
@@ -26,7 +28,9 @@ export async function raceAddresses(
     ]);
     if (winner !== undefined) break;
   }
-  const winner = await Promise.any(attempts).catch(() => attempts[0] as Promise<never>);
+  const winner = await Promise.any(attempts).catch(({ errors }: AggregateError) => {
+    throw errors.find((error) => !isLocalFault(error)) ?? errors[0];
+  });
   over.abort();
   for (const each of attempts)
     each.then(

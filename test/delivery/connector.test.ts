@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { Agent, buildConnector } from 'undici';
 import { describe, expect, it } from 'vitest';
+import { raceAddresses } from '../../src/delivery/address-race.ts';
 import { connectorTo, resolveWith } from '../../src/delivery/webhook/connector.ts';
 import { connectionCause } from '../../src/domain/errors/connection-causes.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -47,6 +48,20 @@ describe('the connector', () => {
     expect(hostileHosts.length).toBeGreaterThanOrEqual(100);
     expect(canary.connections()).toBe(0);
     await agent.destroy();
+  });
+
+  it('fails as the receiver does where only the way to another of its addresses is missing', async () => {
+    const failing = async (...codes: string[]) => {
+      const left = [...codes];
+      const addresses = codes.map((_, n) => (n % 2 === 0 ? `2001:db8::${n + 1}` : `192.0.2.${n}`));
+      const attempt = () => Promise.reject(Object.assign(new Error(), { code: left.shift() }));
+      return raceAddresses(addresses, attempt).catch(({ code }) => code);
+    };
+
+    expect(await failing('ENETUNREACH', 'ECONNREFUSED')).toBe('ECONNREFUSED');
+    expect(await failing('ECONNREFUSED', 'ENETUNREACH')).toBe('ECONNREFUSED');
+    expect(await failing('ECONNRESET', 'ECONNREFUSED')).toBe('ECONNRESET');
+    expect(await failing('ENETUNREACH', 'EMFILE')).toBe('ENETUNREACH');
   });
 
   it('refuses names that resolve to nothing else', async () => {
