@@ -27,7 +27,7 @@ async function buildCode(): Promise<void> {
     external: [/^@bufbuild\//, /^@connectrpc\//, 'react', 'zod', /^node:/],
     plugins: [withoutServerParts],
     platform: 'neutral',
-    treeshake: { moduleSideEffects: false },
+    treeshake: { moduleSideEffects: false, propertyReadSideEffects: false },
     logLevel: 'warn',
   });
   for (const [format, ending] of [

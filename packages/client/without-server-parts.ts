@@ -12,14 +12,9 @@ export const withoutServerParts: Plugin = {
     if (id.startsWith(join(root, 'src/domain/patterns/'))) {
       return "export const readPattern = (text) => text; export const startMatching = () => () => 'matches';";
     }
-    // An answer's properties are written by a program, whose author has the service's reply.
-    if (id === join(root, 'src/domain/text/nearest-name.ts'))
-      return 'export const nearestName = () => undefined;';
     // The ids of uploads are made by the service, which knows them.
     if (id === join(root, 'src/domain/ids.ts'))
       return "export const isId = (prefix, text) => text.startsWith(prefix + '_');";
-    // Only `inWords` needs it.
-    if (id === join(root, 'src/domain/text/instant.ts')) return 'export const instantInWords = undefined;';
     if (dirname(id).endsWith('src/text/words')) {
       const { page } = JSON.parse(readFileSync(id, 'utf8'));
       const kept = Object.entries(page).filter(([name]) => wordsOfProblems.has(name));
@@ -57,7 +52,10 @@ function wordsIn(body: Node[]): Cut[] {
   return [...imports, ...all].map(({ start, end }) => ({ start, end, by: '' }));
 }
 
-/** What bounds the time that a stranger's text takes: in a form everybody waits for their own alone. */
+/**
+ * What bounds the time that a stranger's text takes: in a form everybody waits for their own alone. What helps authors of
+ * programs, who have the service's reply. And what protects answers that others get: a form gets the problems alone.
+ */
 function quickIn(body: Node[]): Cut[] {
   return body.flatMap(({ type, id, start, end }) => {
     const by = type === 'FunctionDeclaration' ? plain[(id as { name: string }).name] : undefined;
@@ -67,11 +65,13 @@ function quickIn(body: Node[]): Cut[] {
 
 const plain: Record<string, string> = {
   holdsText: 'function holdsText(text, part) { return text.includes(part); }',
+  didYouMean: "function didYouMean() { return ''; }",
+  copyOf: 'function copyOf(value) { return value; }',
 };
 
 /** Schemas of Zod at the top of a module, what is made of them, and what configures Zod. */
 function schemasIn(body: Node[], code: string): Cut[] {
-  const names = new Set(['z', 'textUpTo']);
+  const names = new Set(['z', 'textUpTo', 'standard']);
   return body.flatMap((statement) => {
     const declared =
       statement.type === 'ExportNamedDeclaration' ? (statement.declaration as Node | null) : statement;
@@ -100,7 +100,9 @@ function isTable(type: Cut | null | undefined, code: string): boolean {
 function unusedIn(nodes: Node[], code: string, inTable: boolean): Cut[] {
   return nodes.flatMap((node) => {
     const type =
-      node.type === 'VariableDeclarator' ? (node as Declarator).id.typeAnnotation : node.returnType;
+      node.type === 'VariableDeclarator'
+        ? (node as Declarator).id.typeAnnotation
+        : (node.returnType ?? node.typeAnnotation);
     const begins = isTable(type as Cut | null | undefined, code);
     const key = node.type === 'Property' ? (node.key as { name?: string }).name : undefined;
     if (inTable && key !== undefined && unused.has(key)) {
@@ -131,10 +133,12 @@ function cut(code: string, cuts: Cut[]): string {
   return text + code.slice(at);
 }
 
-/** The words that are named where problems are put into words. */
+/** The words that are named where problems are put into words, but for those of hints and inputs. */
 const wordsOfProblems = new Set(
   ['src/pages/form/field-words.ts', 'src/pages/form/controls/address.ts'].flatMap((path) =>
-    readFileSync(join(root, path), 'utf8').match(/\w+/g),
+    readFileSync(join(root, path), 'utf8').match(
+      /(?<=words\.|')(?!\w*(?:[aA]t(?:Least|Most)|[bB]etween|Hint)|from|until|fileTypes|dropFile|zone|step|required|choose|optional)\w+/g,
+    ),
   ),
 );
 
@@ -154,12 +158,12 @@ const unused = new Set([
   'input',
   'kind',
   'toInputs',
-  'uploads',
   'hint',
   'checkPosted',
+  'format',
 ]);
 
-const tables = /FieldTypeRules|FieldWords|CompiledForm/;
+const tables = /FieldTypeRules|FieldWords|CompiledForm|TimeKind/;
 
 type Cut = { start: number; end: number; by?: string };
 

@@ -1,7 +1,7 @@
 import { evaluate, isEmpty } from '../conditions/condition.ts';
 import { fieldIdOf, type Violation } from '../errors/violations.ts';
 import type { Field } from '../fields/field.ts';
-import { formLimits } from '../limits/limits.ts';
+import { MAX_PAGES } from '../limits/limits.ts';
 
 /**
  * What follows from a step that was posted: this step once more with what is wrong with it, or with a field that the
@@ -50,7 +50,7 @@ export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>, 
 }
 
 /** The step that shows all answers: behind every page that a field can have. */
-export const REVIEW_STEP = formLimits.pages + 1;
+export const REVIEW_STEP = MAX_PAGES + 1;
 
 /**
  * The page on which a person goes on: the first one that lacks a required answer, but not past the

@@ -29,7 +29,7 @@ export const date = rulesOf({
   expected: 'Must be a date of the form YYYY-MM-DD',
   sample: '2030-01-31',
   format: (day, tag) => new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' }).format(day),
-});
+} satisfies TimeKind);
 
 /** A time of day, `HH:MM` or `HH:MM:SS`, between `min` and `max`; in words it is as it is. */
 export const time = rulesOf({
@@ -39,7 +39,7 @@ export const time = rulesOf({
   compare: (left, right) => compareTexts(withSeconds(left), withSeconds(right)),
   expected: 'Must be a time of the form HH:MM or HH:MM:SS',
   sample: '12:00',
-});
+} satisfies TimeKind);
 
 /** An instant, ISO 8601 with offset, between `min` and `max`; in words it is in UTC, and says so. */
 export const datetime = rulesOf({
@@ -50,7 +50,7 @@ export const datetime = rulesOf({
   expected: 'Must be a date and time with offset, such as 2030-01-31T09:00:00Z',
   sample: '2030-01-31T12:00:00Z',
   format: instantInWords,
-});
+} satisfies TimeKind);
 
 /** Whether a text is an instant: ISO 8601 with offset, seconds and their fraction optional. */
 export function isDatetime(text: string): boolean {

@@ -27,6 +27,8 @@ export const signature: FieldTypeRules<SignatureField> = {
   check: checkSignature,
   answerType: () => 'Signature',
   jsonSchema: (field) => {
+    const { type: _, ...drawn } = uploadSchema;
+    const schemas = { drawn, typed: typedSchema };
     const [one = {}, other] = signatureWays.filter((way) => takesWay(field, way)).map((way) => schemas[way]);
     return { type: 'object', ...(other === undefined ? one : { anyOf: [one, other] }) };
   },
@@ -99,17 +101,12 @@ function typedProblems(text: unknown, path: string): Violation[] {
 
 const TEXT = 'text';
 
-const { type: _, ...drawnSchema } = uploadSchema;
-
-const schemas: Record<SignatureWay, JsonObject> = {
-  drawn: drawnSchema,
-  typed: {
-    properties: {
-      [TEXT]: { type: 'string', minLength: 1, maxLength: MAX_SIGNATURE_LENGTH, pattern: '\\S' },
-    },
-    required: [TEXT],
-    additionalProperties: false,
+const typedSchema: JsonObject = {
+  properties: {
+    [TEXT]: { type: 'string', minLength: 1, maxLength: MAX_SIGNATURE_LENGTH, pattern: '\\S' },
   },
+  required: [TEXT],
+  additionalProperties: false,
 };
 
 type SignatureWay = (typeof signatureWays)[number];

@@ -144,6 +144,9 @@ export const MAX_URL_LENGTH = 2048;
 /** That of the page that a form post comes from, in characters: browsers cut longer referrers to their origin. */
 export const MAX_REFERRER_LENGTH = 4096;
 
+/** The most steps of a form. Browsers need this limit alone. */
+export const MAX_PAGES = 100;
+
 /**
  * What a form definition may hold: items of its lists, and characters of its texts, where a translation may be as
  * long as the text itself. What one field type alone has is limited in its file. No list or object may have more than
@@ -152,7 +155,7 @@ export const MAX_REFERRER_LENGTH = 4096;
 export const formLimits = {
   members: 1000,
   fields: 100,
-  pages: 100,
+  pages: MAX_PAGES,
   options: 500,
   fieldId: 64,
   name: 200,

@@ -6,7 +6,9 @@ import type { Field, FormDefinition } from '../../../../src/domain/definition/de
 import { translate } from '../../../../src/domain/definition/translate.ts';
 import { fieldIdOf, type Violation as OwnViolation } from '../../../../src/domain/errors/violations.ts';
 import { isShown, takesAnswer } from '../../../../src/domain/fields/field.ts';
+import { fieldRules, uploadLimits } from '../../../../src/domain/fields/index.ts';
 import { numberText } from '../../../../src/domain/fields/number-text.ts';
+import { labelOf } from '../../../../src/domain/fields/select.ts';
 import { isObject, type Json, ownValue } from '../../../../src/domain/json/json.ts';
 import { type Problem, problemsOf } from '../../../../src/pages/form/field-words.ts';
 import type { Language } from '../../../../src/text/words.ts';
@@ -26,7 +28,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   const asked = asDefinition(definition);
   const shown = translate(asked, preferred);
   const compiled = compileForm(asked);
-  const known = new Map(shown.fields.map((field) => [field.id, field]));
+  const known = new Map(shown.fields.filter(takesAnswer).map((field) => [field.id, field]));
   const review = shown.settings.review === true;
   const tag = shown.settings.locale ?? preferred[0] ?? 'en';
   const language = options.localNumbers === true ? tag : '';
@@ -38,6 +40,8 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   let values: Record<string, Answer> = {};
   /** What was typed of them: of `1.` the answer is 1, and typing goes on. */
   let texts: Record<string, string> = {};
+  let files: FieldState['files'] = [];
+  let dropped: FormState['dropped'] = [];
   let step = 1;
   let key = newKey();
   /** The ids of fields of which problems are shown, and what the service said of them, until they are changed. */
@@ -60,20 +64,62 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   );
 
   function begin(draft = drafts.read()): void {
-    values = {};
     texts = {};
-    for (const { id, defaultValue } of shown.fields) {
-      if (draft && Object.hasOwn(draft.values, id)) values[id] = draft.values[id];
-      else if (defaultValue !== undefined) values[id] = defaultValue;
+    files = draft?.files ?? [];
+    dropped = [];
+    values = Object.fromEntries(shown.fields.map(({ id, defaultValue }) => [id, defaultValue]));
+    for (const [id, answer] of Object.entries(draft?.values ?? {})) {
+      const { label, options = [] } = draft?.fields?.find((field) => field.id === id) ?? {};
+      const former = draft?.versionId === version.id ? undefined : options;
+      const { left, gone } = divide(id, answer as Json, former);
+      if (left !== undefined) values[id] = left;
+      const text = gone.map((part) => filesOf(part)[0]?.filename ?? labelOf({ options }, part)).join(', ');
+      // What nobody was asked is nobody's answer.
+      if (label !== undefined && text !== '') dropped = [...dropped, { id, label, text }];
     }
-    const isSame = draft?.versionId === version.id;
-    key = isSame ? draft.key : newKey();
-    step = isSame ? draft.step : 1;
+    // The same answers under the same key are one submission, whatever version they began with.
+    key = draft?.key ?? newKey();
+    step = draft?.step ?? 1;
     told = new Set();
     refused = [];
     status = 'editing';
     problem = '';
     submissionId = '';
+  }
+
+  /** What is left of an answer to a version in which its field had these options, and what of it is gone. */
+  function divide(id: string, answer: Json, options: readonly { value: Json }[] | undefined) {
+    if (options === undefined || isEmpty(answer)) return { left: answer, gone: [] };
+    const field = known.get(id);
+    const isList = Array.isArray(answer);
+    const parts: [string, Json][] = isList || isObject(answer) ? Object.entries(answer) : [['', answer]];
+    const join = (some: typeof parts): Json | undefined => {
+      if (isList) return some.map(([, each]) => each);
+      return isObject(answer) ? Object.fromEntries(some) : some[0]?.[1];
+    };
+    const isGone = ([part, each]: [string, Json]) => {
+      const isOption = ({ value }: { value: Json }) => value === each;
+      if (options.some(isOption) && field?.options?.some(isOption) === false) return true;
+      const alone = { [id]: join([[part, each]]) };
+      const checked = compiled.checkAnswers(alone, { required: false, byPerson: true });
+      const isHere = ({ path, code }: Violation) =>
+        (path === `answers.${id}` || `${path}.`.startsWith(`answers.${id}.${isList ? 0 : part}.`)) &&
+        (unshowable.test(code) || field?.hidden === true);
+      return !checked.ok && checked.violations.some(isHere);
+    };
+    const gone = parts.filter(isGone);
+    const rest = parts.filter((part) => !gone.includes(part));
+    return { left: rest[0] && join(rest), gone: gone.map(([, each]) => each) };
+  }
+
+  /** What is known of the files of an answer. */
+  function filesOf(answer: Answer): FieldState['files'] {
+    return files.filter(({ upload_id }) => JSON.stringify(answer)?.includes(upload_id));
+  }
+
+  function keep(): void {
+    const fields = shown.fields.filter(isShown).map(({ id, label, options }) => ({ id, label, options }));
+    drafts.keep({ versionId: version.id, values, step, key, files, fields });
   }
 
   function changed(): void {
@@ -87,8 +133,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   }
 
   function steps(): number[] {
-    const fields = shown.fields.filter(isShown);
-    return stepsOf(fields, visibleIds(shown.fields, counted()), review);
+    return stepsOf(visibleNow(), visibleIds(shown.fields, counted()), review);
   }
 
   /** The answers that decide what is asked: the service fills in the default of a field that is left empty. */
@@ -100,12 +145,9 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   /** The answers that can be sent from here. */
   function answers(): Record<string, Answer> {
     const visible = visibleIds(shown.fields, counted());
-    const sent = shown.fields.filter(
-      (field) => takesAnswer(field) && visible.has(field.id) && !isHostedOnly(field),
-    );
-    return Object.fromEntries(
-      sent.flatMap(({ id }) => (isEmpty(ownValue(values, id)) ? [] : [[id, ownValue(values, id)]])),
-    );
+    const sent = [...known.values()].filter((field) => visible.has(field.id) && !isHostedOnly(field));
+    const given = sent.map(({ id }): [string, Answer] => [id, ownValue(values, id)]);
+    return Object.fromEntries(given.filter(([, answer]) => !isEmpty(answer)));
   }
 
   function ownViolations(): OwnViolation[] {
@@ -132,6 +174,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
         .filter((field) => isReview || field.page === step)
         .map((field) => fieldState(field, problems.get(field.id))),
       values,
+      dropped,
       step: numbers.indexOf(step) + 1,
       steps: numbers.length,
       isReview,
@@ -151,6 +194,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       ...field,
       ...(isHostedOnly(field) && { hosted_only: true }),
       value: ownValue(values, id),
+      files: filesOf(ownValue(values, id)),
       text: ownValue(texts, id) ?? textOf(ownValue(values, id), language),
       ...(found !== undefined && { error: found.text }),
       ...(found?.part !== undefined && { errorPart: found.part }),
@@ -158,7 +202,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   }
 
   function problemsNow(): Map<string, Problem> {
-    const violations = [...ownViolations(), ...refused].filter(({ path }) => {
+    const violations = [...refused, ...ownViolations()].filter(({ path }) => {
       const field = known.get(fieldIdOf(path));
       return field !== undefined && told.has(field.id) && !isHostedOnly(field);
     });
@@ -177,16 +221,20 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
     return posted.map(([name, value]) => [name, [value].flat().map(String)]);
   }
 
-  function set(id: string, answer: Answer, text?: string): void {
+  function set(id: string, answer: Answer, text?: string): boolean {
     const field = known.get(id);
-    if (field === undefined || !takesAnswer(field)) throw new TypeError(`The form has no question ${id}`);
+    if (field === undefined) {
+      console.warn(`The form has no question ${id}`);
+      return false;
+    }
     const { [id]: _, ...others } = texts;
     texts = text === undefined ? others : { ...others, [id]: text };
     values = { ...values, [id]: answer === undefined ? answer : foldAnswer(field, answer as Json) };
     refused = refused.filter(({ path }) => fieldIdOf(path) !== id);
     problem = '';
-    drafts.keep({ versionId: version.id, values, step, key });
+    keep();
     changed();
+    return true;
   }
 
   function tell(ids: Iterable<string>): void {
@@ -207,7 +255,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
 
   function goTo(next: number): void {
     step = next;
-    drafts.keep({ versionId: version.id, values, step, key });
+    keep();
     changed();
   }
 
@@ -251,7 +299,9 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
   async function send(): Promise<boolean> {
     if (service === undefined) throw new TypeError('createForm needs `service` to submit');
     tell(known.keys());
-    if (ownViolations().length > 0) {
+    const isVisible = ({ path }: { path: string }) => visibleNow().some(({ id }) => id === fieldIdOf(path));
+    // What the page can't show is left to the service, whose refusal it can.
+    if (ownViolations().some(isVisible)) {
       showFirstProblem();
       return false;
     }
@@ -268,7 +318,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       status = 'editing';
       if (!(error instanceof ServiceError)) throw error;
       refused = error.violations;
-      if (refused.some(({ path }) => known.has(fieldIdOf(path)))) showFirstProblem();
+      if (refused.some(isVisible)) showFirstProblem();
       else explain(error);
       return false;
     }
@@ -304,7 +354,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       ]);
       const fields = shown.fields.filter((field) => field.id === id);
       const read = readNamed({ fields }, new Map(inputs), { language, checksYears: true });
-      set(id, read[id], typeof given === 'string' ? given : undefined);
+      return set(id, read[id], typeof given === 'string' ? given : undefined);
     },
     next,
     back() {
@@ -312,10 +362,26 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
     },
     async upload(id, file, filename = 'name' in file ? String(file.name) : 'file') {
       if (service === undefined) throw new TypeError('createForm needs `service` to upload');
-      const { upload_id } = await service.upload(id, file, filename);
-      const held = ownValue(values, id);
-      const isList = Number(known.get(id)?.maxFiles ?? 1) > 1;
-      set(id, isList ? [...(Array.isArray(held) ? held : []), { upload_id }] : { upload_id });
+      const field = known.get(id);
+      if (field === undefined) return set(id, null);
+      try {
+        const misfits = misfitsOf(file, field).map((code) => ({ path: `answers.${id}`, code, message: '' }));
+        if (misfits.length > 0) throw new ServiceError(422, { details: misfits });
+        const uploaded = await service.upload(id, file, filename);
+        const { upload_id } = uploaded;
+        files = [...files, uploaded];
+        const held = ownValue(values, id);
+        const isList = Number(field.maxFiles ?? 1) > 1;
+        return set(id, isList ? [...(Array.isArray(held) ? held : []), { upload_id }] : { upload_id });
+      } catch (error) {
+        const violations = error instanceof ServiceError ? error.violations : [];
+        const found = violations.find(({ path }) => fieldIdOf(path) === id);
+        if (found === undefined) explain(error);
+        else refused = [{ ...found, path: `answers.${id}.file`, received: filename }, ...refused];
+        tell([id]);
+        changed();
+        return false;
+      }
     },
     check,
     submit() {
@@ -343,6 +409,18 @@ function textOf(answer: Answer, language: string): string {
   return isScalar ? String(answer) : '';
 }
 
+/** An answer of another shape, an option or a row that is gone: the page has no control that shows them. */
+const unshowable = /^(?:invalid_(?:type|enum_value)|unrecognized_keys)$/;
+
+/** The codes of what is surely wrong with a file. What is in it is judged by the service. */
+function misfitsOf({ size, type }: Blob, field: Field): string[] {
+  const { accept = [], maxBytes = size } = uploadLimits(field) ?? {};
+  const isImage = (each: string) => each.startsWith('image/');
+  const mayFit = (each: string) => /^[.*]/.test(each) || isImage(each) === isImage(type);
+  if (size === 0 || size > maxBytes) return [size === 0 ? 'too_small' : 'too_big'];
+  return type === '' || accept.length === 0 || accept.some(mayFit) ? [] : ['custom'];
+}
+
 function isHostedOnly(field: Pick<Field, 'answeredBy'> | undefined): boolean {
   return field?.answeredBy === 'human';
 }
@@ -350,5 +428,9 @@ function isHostedOnly(field: Pick<Field, 'answeredBy'> | undefined): boolean {
 /** The service has checked it, so it has the shape of a definition; where answers go is not in it. */
 function asDefinition(form: PublicForm): FormDefinition {
   const { id: _id, version: _version, open: _open, ...definition } = form;
-  return { ...definition, delivery: { type: 'email' } } as unknown as FormDefinition;
+  const fields = form.fields.map((field) => {
+    // A newer service may have types that are not known here.
+    return Object.hasOwn(fieldRules, field.type) ? field : { ...field, type: 'text', answeredBy: 'human' };
+  });
+  return { ...definition, fields, delivery: { type: 'email' } } as unknown as FormDefinition;
 }

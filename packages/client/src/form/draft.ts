@@ -1,7 +1,13 @@
-import type { Answer, FormOptions } from './types.ts';
+import type { Answer, Choice, FileState, FormOptions } from './types.ts';
 
-/** What a browser keeps of a form until it is sent. `key` makes sending it twice one submission. */
-type Draft = { versionId: string; values: Record<string, Answer>; step: number; key: string };
+/**
+ * What a browser keeps of a form until it is sent. `key` makes sending it twice one submission; `files` are those of the
+ * answers, and `fields` what a later version may not have any more.
+ */
+type Draft = { versionId: string; values: Record<string, Answer>; step: number; key: string } & {
+  files?: readonly FileState[];
+  fields?: { id: string; label: string; options?: Choice[] | undefined }[];
+};
 
 /** Keeps the draft of a form. A browser that refuses to store leaves the page without a draft. */
 export function createDrafts(formId: string, storage: FormOptions['storage']): Drafts {

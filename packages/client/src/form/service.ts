@@ -1,4 +1,4 @@
-import type { Answer, PublicForm, Violation } from './types.ts';
+import type { Answer, FileState, PublicForm, Violation } from './types.ts';
 
 /** Reads a published form. Throws `ServiceError` for one that there is not, or that this page may not read. */
 export async function readForm(
@@ -45,7 +45,7 @@ export function createService(service: string, formId: string, fetch: typeof glo
         },
         body: file,
       });
-      return upload as Uploaded;
+      return upload as FileState;
     },
   };
 }
@@ -110,7 +110,5 @@ export type FormService = {
   check: (answers: Record<string, Answer>) => Promise<readonly Violation[]>;
   /** Returns the submission's id; the same for the same key. */
   submit: (sent: { answers: Record<string, Answer>; source: string; key: string }) => Promise<string>;
-  upload: (fieldId: string, file: Blob, filename: string) => Promise<Uploaded>;
+  upload: (fieldId: string, file: Blob, filename: string) => Promise<FileState>;
 };
-
-type Uploaded = { upload_id: string; filename: string; content_type: string; size: number };

@@ -82,7 +82,12 @@ export type FieldState = PublicField & {
   error?: string;
   /** The part of an answer that `error` is about, such as `city` of an address. */
   errorPart?: string;
+  /** The files of the answer, as they were uploaded. */
+  files: readonly FileState[];
 };
+
+/** An uploaded file. */
+export type FileState = { upload_id: string; filename: string; content_type: string; size: number };
 
 /** What a page shows. A new object after each change. */
 export type FormState = {
@@ -98,6 +103,11 @@ export type FormState = {
   fields: readonly FieldState[];
   /** The answers by field id, those of other steps and of fields that are not asked now too. */
   values: Readonly<Record<string, Answer>>;
+  /**
+   * What of the draft the form does not take any more, since it has changed: `label` as the field was asked, and `text`
+   * the answer, or the parts of it that are gone, with options by their labels.
+   */
+  dropped: readonly { id: string; label: string; text: string }[];
   /** The number of the step, and of all steps that have fields now, from 1. */
   step: number;
   steps: number;
@@ -120,7 +130,7 @@ export type FormState = {
 };
 
 /** What is wrong with the answers: as the service names it, such as `answers.email`. */
-export type Violation = { path: string; code: string; message: string };
+export type Violation = { path: string; code: string; message: string; received?: string };
 
 export type Verdict = { ok: boolean; violations: readonly Violation[] };
 
@@ -129,8 +139,11 @@ export type Form = {
   readonly state: FormState;
   /** Calls `listener` after each change of `state`. Returns how to end that. */
   subscribe: (listener: () => void) => () => void;
-  /** Sets an answer; null or undefined: none. Throws for an id that the form has not. */
-  set: (id: string, answer: Answer) => void;
+  /**
+   * Sets an answer; null or undefined: none. Returns whether it did: a field that the form does not have, or not any more, is left
+   * alone, with a warning in the console.
+   */
+  set: (id: string, answer: Answer) => boolean;
   /**
    * Sets an answer from the texts of inputs, read by the field's type: `'42'` is 42 for a number. An answer of several
    * parts takes them by name: `{ city: 'Paris' }`.
@@ -138,12 +151,15 @@ export type Form = {
   setText: (
     id: string,
     texts: string | readonly string[] | Record<string, string | readonly string[]>,
-  ) => void;
+  ) => boolean;
   /** Goes to the next step if this one is complete, else shows what is wrong. Returns whether it went. */
   next: () => Promise<boolean>;
   back: () => void;
-  /** Uploads a file for a `file` or `signature` field and makes it the answer, or adds it to one that takes several. */
-  upload: (id: string, file: Blob, filename?: string) => Promise<void>;
+  /**
+   * Uploads a file for a `file` or `signature` field and makes it the answer, or adds it to one that takes several.
+   * Returns whether it did; else the field's `error` says what is wrong with the file, or `problem` that it could not be sent.
+   */
+  upload: (id: string, file: Blob, filename?: string) => Promise<boolean>;
   /** What the service would say of the answers, and shows it: here first, patterns by asking the service. */
   check: () => Promise<Verdict>;
   /** Submits the answers, once however often it is called. Returns whether they were accepted; `state` says why not. */
