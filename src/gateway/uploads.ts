@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import {
   type UploadFileResponse,
   UploadSchema,
   UploadsService,
 } from '../../gen/headlessforms/v1/uploads_pb.js';
-import { required } from '../domain/errors/violations.ts';
+import { reasonOf } from '../domain/errors/failure.ts';
+import { pathOf, required } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
 import { readParts } from '../http/body.ts';
@@ -95,7 +97,12 @@ function store(context: RouteContext, { field: fieldId, content, filename = '', 
   if (fieldId === undefined) throw contentError([required('field')], undefined);
   const target = { case: 'formId' as const, value: context.id };
   const parts = fileParts({ target, fieldId, filename, idempotencyKey }, content);
-  return context.stream(rpcs.uploadFile, parts);
+  return context.stream(rpcs.uploadFile, parts).catch((error: unknown) => {
+    if (reasonOf(error) !== Reason.TOO_LARGE) throw error;
+    const path = pathOf('answers', fieldId);
+    const tooBig = { path, code: 'too_big' as const, message: 'A file has at most 10 MiB' };
+    throw contentError([tooBig], undefined, Reason.TOO_LARGE);
+  });
 }
 
 /** What is sent beside a file. */

@@ -154,7 +154,7 @@ export function requireSame(idempotency: Idempotency | undefined, first: FirstRe
 /**
  * Carries out a call, or gives again the reply of the first one with its idempotency key, for 24 hours. The call keeps
  * its reply by `keepReply`: sealed, since it may show secrets, or of what can be erased the id alone, by which it is
- * read again.
+ * read again. Of a session's change that is what was not refused.
  */
 export async function withKeptReply<T extends MessageInit>(
   context: ServiceContext,
@@ -168,8 +168,10 @@ export async function withKeptReply<T extends MessageInit>(
   const { output } = call.method;
   keepers.set(call, async (tx, reply) => {
     requireDigest(idempotency);
-    const kept = () => Buffer.from(toBinary(output, create(output, reply))).toString('base64');
-    const secret = isReadAgain ? null : context.secrets.seal(kept());
+    const { session: _, ...rest } = reply;
+    const kept = () => Buffer.from(toBinary(output, create(output, rest))).toString('base64');
+    // What was refused stands nowhere else.
+    const secret = isReadAgain && !Object.hasOwn(rest, 'refused') ? null : context.secrets.seal(kept());
     const isFirst = await insertIdempotencyKey(tx, { id, requestFingerprint, madeId: about, secret });
     if (!isFirst) throw new MadeMeanwhile();
   });
@@ -217,7 +219,8 @@ export function withReplays<S extends DescService>(
         if (session === undefined && id !== '') return former.read(call, keyed, id, kept);
         if (session === undefined || !isReadAgain) return fromBinary(output, Buffer.from(kept, 'base64'));
         const form = await sessionsForm(context.forms, session.formId);
-        return create(output, { session: await describeSession(context, form, session) });
+        const { $typeName: _, ...rest } = fromBinary(output, Buffer.from(kept, 'base64'));
+        return create(output, { ...rest, session: await describeSession(context, form, session) });
       };
       const about = 'sessionId' in request ? String(request.sessionId) : '';
       const wasSame = (stored: IdempotencyKey) => former.isSame(call, keyed, stored);

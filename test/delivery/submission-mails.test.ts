@@ -12,9 +12,16 @@ const texts = ['name', 'city', 'plan'].map((id) => ({ id, type: 'text' }));
 const textAnswers = { name: 'Jo', city: 'Bern', plan: 'free' };
 
 function mailOf(given: Given = {}) {
-  const { provenance, settings = {}, reader = 'owner', fields = texts, answers = textAnswers } = given;
+  const {
+    provenance,
+    source,
+    settings = {},
+    reader = 'owner',
+    fields = texts,
+    answers = textAnswers,
+  } = given;
   const created = { submissionId: 'sub_1', formVersionId: 'ver_1', createdAt: '2026-11-22T10:00:00.000Z' };
-  const body = JSON.stringify({ data: { ...created, answers, ...(provenance && { provenance }) } });
+  const body = JSON.stringify({ data: { ...created, answers, source, ...(provenance && { provenance }) } });
   const definition = givenDefinition({ fields, settings, ...given.definition });
   const answered = { definition, ...answeredVersion(body).data };
   const context = {
@@ -66,6 +73,18 @@ describe('the mail to an owner', () => {
 
     expect(mail.text).toMatch(/^Received on [^\n]*\n\nBy API\n\nName:\nJo/);
     expect(mail.text.match(/By API/g)).toHaveLength(1);
+  });
+
+  it('names the source of what a call has brought, in one line and without links for who has not confirmed', () => {
+    const provenance = { name: { by: 'api' }, city: { by: 'api' }, plan: { by: 'api' } };
+    const mail = mailOf({ provenance, source: 'our shop\nhttps://evil.example' });
+
+    expect(mail.text).toContain('\n\nSent from “our shop https://evil.example”\n\n');
+    expect(mail.text).not.toContain('By API');
+    const early = mailOf({ provenance, source: 'https://evil.example', reader: 'unconfirmed' });
+    expect(early.text).not.toContain('https://evil.example');
+    const human = mailOf({ provenance: { name: { by: 'human' } }, source: 'hosted' });
+    expect(human.text).toContain('Filled in by a person');
   });
 
   it.each(Object.entries(languages))('is in the form’s language, %s', (locale, words) => {
@@ -228,6 +247,7 @@ describe('the mail to an owner', () => {
 });
 
 type Given = {
+  source?: string;
   provenance?: Record<string, { by: string }>;
   settings?: object;
   reader?: Reader;

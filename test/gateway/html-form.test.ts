@@ -407,6 +407,10 @@ describe('POST /api/forms/:id/uploads', () => {
     expect([noFile.status, noFile.json.error.details[0].path]).toEqual([422, 'file']);
     expect(otherField.status).toBe(422);
     expect([tooLarge.status, tooLarge.json.error.reason]).toEqual([413, 'too_large']);
+    expect(tooLarge.json.error.details).toMatchObject([{ path: 'answers.cv', code: 'too_big' }]);
+    expect((await upload('?field=cv', Buffer.alloc(0))).json.error.details).toMatchObject([
+      { path: 'answers.cv', code: 'too_small' },
+    ]);
     expect(nowhere.status).toBe(404);
   });
 

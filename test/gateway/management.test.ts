@@ -41,6 +41,37 @@ describe('sessions', () => {
     expect((await service.get(path)).json.session.status).toBe('submitted');
   });
 
+  it('keep what fits of partial answers, come with the form they keep, and say where answers are from', async () => {
+    const session = await givenSession();
+    const path = `/v1/sessions/${session.id}`;
+
+    const strict = await service.patch(path, { answers: { email: 'a@', message: 'Hi' } });
+    const saved = await service.patch(path, {
+      answers: { email: 'a@', message: 'Hi', gone: 1 },
+      lenient: true,
+    });
+    const whole = await service.patch(path, { metadata: { a: 1 } });
+    const reader = await service.givenKey(['sessions:read']);
+    const read = await service.get(`${path}?form=true`, { key: reader });
+    const plain = await service.get(path, { key: reader });
+    const submitted = await service.post(`${path}/submit`, { answers, source: 'checkout' });
+
+    expect(strict.status).toBe(422);
+    expect(saved.json.refused.map(({ path: at, code }: Record<string, string>) => [at, code])).toEqual([
+      ['answers.email', 'invalid_string'],
+      ['answers.gone', 'unrecognized_keys'],
+    ]);
+    expect(saved.json.session.partial_answers).toEqual({ message: 'Hi' });
+    expect(whole.json.refused).toEqual([]);
+    const { json } = await service.get(`/api/forms/${form.id}`, { key: null });
+    expect(read.json.form).toEqual(json.form);
+    expect(plain.json).not.toHaveProperty('form');
+    expect(submitted.json.submission).toMatchObject({
+      source: 'checkout',
+      provenance: { email: { by: 'api' } },
+    });
+  });
+
   it.each([
     [{ expires_in: 0 }, 'expires_in'],
     [{ expires_in: 2_592_001 }, 'expires_in'],

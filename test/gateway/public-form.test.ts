@@ -95,6 +95,15 @@ describe.each(oneEngine('pglite'))('GET /api/forms/:id on %s', (engine) => {
     expect(reply.text).not.toMatch(/secret|owner@example/i);
   });
 
+  it('refuses a parameter that it does not know, and ignores those of shared links', async () => {
+    const { id } = await service.givenPublishedForm(definition);
+
+    const refused = await service.get(`/api/forms/${id}?version=2`, anyone);
+
+    expect([refused.status, refused.json.error.details[0].path]).toEqual([400, 'version']);
+    expect((await service.get(`/api/forms/${id}?utm_source=x&_=1`, anyone)).status).toBe(200);
+  });
+
   it('shows the same by RPC, on every protocol', async () => {
     const { id, current_version_id } = await service.givenPublishedForm(definition);
 

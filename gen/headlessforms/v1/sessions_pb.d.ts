@@ -10,7 +10,9 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AnswerChannel, AnswerOrigin, Submission } from "./submissions_pb.js";
 import type { SessionContext } from "./session_context_pb.js";
 import type { FormDefinition } from "./definition_pb.js";
+import type { PublicForm } from "./forms_pb.js";
 import type { AgentSchema } from "./agent_schema_pb.js";
+import type { Violation } from "./errors_pb.js";
 
 /**
  * Describes the file headlessforms/v1/sessions.proto.
@@ -101,7 +103,8 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
   submissionId: string;
 
   /**
-   * The answers so far. Not set unless the form's `allow_partial` is.
+   * The answers so far, with the names of their files where one session is read. Not set unless the form's
+   * `allow_partial` is.
    *
    * @generated from field: google.protobuf.Struct partial_answers = 12;
    */
@@ -573,6 +576,13 @@ export declare type GetSessionRequest = Message<"headlessforms.v1.GetSessionRequ
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
+
+  /**
+   * Whether to return `form`.
+   *
+   * @generated from field: bool include_form = 2;
+   */
+  includeForm: boolean;
 };
 
 /**
@@ -600,6 +610,14 @@ export declare type GetSessionResponse = Message<"headlessforms.v1.GetSessionRes
    * @generated from field: headlessforms.v1.Submission submission = 2;
    */
   submission?: Submission | undefined;
+
+  /**
+   * With `include_form`: the form in the version that the session keeps, as `GetPublicForm` has it, to be shown on a
+   * page of one's own. `open` is whether the session is.
+   *
+   * @generated from field: headlessforms.v1.PublicForm form = 3;
+   */
+  form?: PublicForm | undefined;
 };
 
 /**
@@ -954,6 +972,13 @@ export declare type UpdateSessionRequest = Message<"headlessforms.v1.UpdateSessi
    * @generated from field: google.protobuf.Timestamp expire_time = 8;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * Whether to keep those `answers` that fit, and to list the others in the response, in place of failing for them.
+   *
+   * @generated from field: bool lenient = 9;
+   */
+  lenient: boolean;
 };
 
 /**
@@ -974,6 +999,13 @@ export declare type UpdateSessionResponse = Message<"headlessforms.v1.UpdateSess
    * @generated from field: headlessforms.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * With `lenient`: what is wrong with the answers that were not kept, at most 100 violations.
+   *
+   * @generated from field: repeated headlessforms.v1.Violation refused = 2;
+   */
+  refused: Violation[];
 };
 
 /**
@@ -1016,6 +1048,15 @@ export declare type SubmitSessionRequest = Message<"headlessforms.v1.SubmitSessi
    * @generated from field: string idempotency_key = 4;
    */
   idempotencyKey: string;
+
+  /**
+   * Where the answers come from in the caller's words, such as the name of the page where a person typed them, at most
+   * 200 characters; unset: `api`. Needs a key. It says nothing of who has answered: that is `answered_by`. `hosted` is
+   * what the hosted page says of itself.
+   *
+   * @generated from field: string source = 5;
+   */
+  source: string;
 };
 
 /**

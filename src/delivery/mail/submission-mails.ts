@@ -35,7 +35,7 @@ export function submissionMail(
   const { mail } = context.language;
   const safe = safeWords(reader);
   const replyTo = answererOf(submission, delivery);
-  const origins = originsInWords(submission);
+  const origins = originsInWords({ ...submission, source: safe(oneLine(submission.source ?? 'api')) });
   const together = new Set(origins.values()).size === 1;
   const { rows, shortened } = shortenRows(rowsOf(context, submission, about, together ? new Map() : origins));
   const isOwner = reader === 'owner' || reader === 'unconfirmed';
@@ -140,11 +140,11 @@ function answererOf({ definition, answers }: AnsweredForm, { replyTo }: EmailDel
 }
 
 /** Where each answer comes from, by field id, in the language of the form. */
-function originsInWords({ definition, provenance = {} }: AnsweredForm): Map<string, string> {
+function originsInWords({ definition, provenance = {}, source = 'api' }: AnsweredForm): Map<string, string> {
   const { words } = chooseLanguage(definition.settings.locale ?? '');
   const texts: Record<AnswerChannel, string> = {
     human: words.answeredByPerson,
-    api: words.answeredByApi,
+    api: source === 'api' ? words.answeredByApi : fill(words.answeredFrom, { source }),
     prefill: words.answeredByPrefill,
     default: words.answeredByDefault,
     mcp_user: words.answeredByMcpUser,
@@ -208,6 +208,7 @@ const submissionEvent = z.object({
     formVersionId: z.string(),
     language: z.string().exactOptional(),
     createdAt: z.string(),
+    source: z.string().exactOptional(),
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
     provenance: z.record(z.string(), z.object({ by: z.enum(answerChannels) })).exactOptional(),
   }),
@@ -247,4 +248,6 @@ export type AnsweredForm = {
   createdAt: string;
   /** Where each answer comes from, by field id; not of submissions that are older than the record. */
   provenance?: Record<string, { by: AnswerChannel }>;
+  /** Where a call has it from, in its sender's words. */
+  source?: string;
 };

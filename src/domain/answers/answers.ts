@@ -42,7 +42,7 @@ export function compileForm(definition: FormDefinition): CompiledForm {
       const unknown = Object.keys(answers).filter((key) => !asked.has(key));
       if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
       const all = [...violations, ...unrecognized(root, unknown, asked.keys())];
-      return { ok: false, violations: atMost(all) };
+      return { ok: false, violations: atMost(all), fitting: clean };
     },
     checkPosted: (answers, base) => checkPosted(fields, folded(answers), base),
   };
@@ -90,8 +90,9 @@ function checkGiven(fields: CompiledField[], answers: Answers, check: Check): An
       clean[id] = null;
       continue;
     }
-    violations.push(...checkAnswer(answer, `${root}.${id}`, match));
-    clean[id] = answer;
+    const wrong = checkAnswer(answer, `${root}.${id}`, match);
+    violations.push(...wrong);
+    if (wrong.length === 0) clean[id] = answer;
   }
   return clean;
 }
@@ -231,7 +232,10 @@ export type AnswersOptions = {
   byPerson?: boolean;
 };
 
-export type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
+export type AnswersResult = { ok: true; answers: Answers } | Refused;
+
+/** `fitting` are those of partial answers, or of a prefill, that nothing is wrong with. */
+type Refused = { ok: false; violations: Violation[]; fitting?: Answers };
 
 /** What was posted, each answer by itself and all together. */
 type PostedAnswers = {

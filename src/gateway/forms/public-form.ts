@@ -1,13 +1,11 @@
 import { z } from 'zod';
-import { FormsService, PublicFormSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { FormsService, type PublicForm, PublicFormSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { publicSettingNames } from '../../domain/definition/public-definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { sendTagged } from '../../http/reply.ts';
 import { from, present, shape } from '../../http/shape.ts';
-import { customRoute, type Route, tagged } from '../route.ts';
-import type { RouteContext } from '../route-context.ts';
+import { type Route, route, tagged } from '../route.ts';
 import { ifNoneMatch } from '../schemas.ts';
 import { definitionOf, formId } from './schemas.ts';
 
@@ -36,7 +34,8 @@ const publicSettings = settingsSchema.pick({
   review: true,
 } satisfies Record<(typeof publicSettingNames)[number], true>);
 
-const publicForm = z
+/** A published form, in the version that is asked. */
+export const publicForm = z
   .object({
     id: formId,
     version: version.schema,
@@ -52,23 +51,29 @@ const reply = z.object({ form: publicForm });
 
 /** The route that own pages read a form by. */
 export const publicFormRoutes: Route[] = tagged('Forms', [
-  customRoute('get', '/api/forms/:id', getPublicForm, {
+  route('get', '/api/forms/:id', getPublicForm, {
     summary: 'What a published form asks, for a page of one’s own',
+    query: z.object({}),
     headers: ifNoneMatch,
     errors: [410],
     notModified: true,
+    input: ({ id }) => ({ formId: id }),
     reply,
-    handle: sendPublicForm,
+    answer({ form }, { response }) {
+      response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`);
+      // Which origins may read it depends on the form.
+      response.vary('origin');
+      return { form: publicFormOf(present(form)) };
+    },
   }),
 ]);
 
-async function sendPublicForm(context: RouteContext): Promise<void> {
-  const { id, request, response } = context;
-  const { form: message } = await context.call(getPublicForm, { formId: id });
-  const { open, definition } = present(message);
+/** A published form as replies have it. */
+export function publicFormOf(message: PublicForm): z.input<typeof publicForm> {
+  const { id, open, definition } = message;
   const { fields, settings = {}, ...texts } = definitionOf(definition);
   const shown = new Set<string>(publicSettingNames);
-  const form: z.input<typeof publicForm> = {
+  return {
     id,
     version: version.of(message),
     open,
@@ -79,12 +84,6 @@ async function sendPublicForm(context: RouteContext): Promise<void> {
     })),
     settings: Object.fromEntries(Object.entries(settings).filter(([name]) => shown.has(name))),
   };
-  const body = { form } satisfies z.input<typeof reply>;
-  response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`);
-  // Which origins may read it depends on the form.
-  response.vary('origin');
-  response.setHeader('content-type', 'application/json; charset=utf-8');
-  sendTagged(request, response, JSON.stringify(body));
 }
 
 /** How long browsers and proxies may show a form that has changed. */

@@ -10,8 +10,10 @@ import { contextSchema, contextToMessage } from '../../domain/sessions/context.t
 import { notification, notifyInput } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
+import { publicForm, publicFormOf } from '../forms/public-form.ts';
 import { replyOf } from '../route.ts';
 import {
+  flag,
   httpsUrl,
   jsonObject,
   receiverUrl,
@@ -121,6 +123,7 @@ export const updateSessionBody = z
     answers: jsonObject
       .exactOptional()
       .describe('Partial answers, merged into what is there; only with `allowPartial`.'),
+    lenient: z.boolean().exactOptional().describe('Keeps `answers` that fit; `refused` lists the others.'),
   })
   .meta({
     id: 'UpdateSessionInput',
@@ -138,6 +141,7 @@ export const submitSessionBody = z
     answers: jsonObject
       .exactOptional()
       .describe('They go over partial answers, those over prefill, and that over defaults; null clears.'),
+    source: z.string().exactOptional().describe('In your words; default `api`. Needs an API key.'),
   })
   .meta({ id: 'SubmitSessionInput' });
 
@@ -198,7 +202,10 @@ const sessionRead = {
   },
 };
 
-export const readReply = shape(GetSessionResponseSchema, '', sessionRead);
+export const readReply = shape(GetSessionResponseSchema, '', {
+  ...sessionRead,
+  form: { schema: publicForm.exactOptional().describe('With `form=true`.'), of: publicFormOf },
+});
 
 export const sessionCreated = replyOf(CreateSessionResponseSchema, {
   ...sessionRead,
@@ -211,6 +218,7 @@ export const sessionCreated = replyOf(CreateSessionResponseSchema, {
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
 
 export const sessionQuery = z.object({
+  form: flag('Adds the form in the version that the session keeps, and answers at once, whatever `wait` is.'),
   wait: z
     .string()
     .regex(/^\d{1,9}$/, secondsExpected)

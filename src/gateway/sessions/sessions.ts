@@ -7,8 +7,10 @@ import {
   SessionsService,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { enumValue } from '../../domain/enums.ts';
+import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { readSubject } from '../../http/body.ts';
+import { errorBody } from '../../http/errors.ts';
 import { sendJson } from '../../http/reply.ts';
 import { durationOf, fieldsOf, from, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
@@ -99,7 +101,10 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
       ...(expireTime !== undefined && { expireTime }),
     }),
     errors: [409, 410],
-    ...replyOf(rpcs.updateSession.output, { session }),
+    ...replyOf(rpcs.updateSession.output, {
+      session,
+      refused: from(({ refused }) => refused.map(violationFromMessage), errorBody.shape.error.shape.details),
+    }),
   }),
   route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
     summary: 'End a session before its time',
@@ -142,10 +147,10 @@ function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContex
 
 async function readSession(context: RouteContext): Promise<void> {
   const { id: sessionId, request, response } = context;
-  const { wait } = readQuery(request, sessionQuery);
+  const { wait, form: includeForm } = readQuery(request, sessionQuery);
   const read =
-    wait === undefined
-      ? context.call(rpcs.getSession, { sessionId })
+    wait === undefined || includeForm
+      ? context.call(rpcs.getSession, { sessionId, includeForm })
       : context.call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
   // Not awaited: a waiting call would keep all that is known here.
   return read.then(sendSession(response));

@@ -117,7 +117,7 @@ function answersOf(
   const { texts, submission: stored } = present(submission);
   const uploads = new Map(files.map((file) => [file.id, file]));
   const origins = new Map(
-    Object.entries(stored?.provenance ?? {}).map(([id, origin]) => [id, originOf(origin, language)]),
+    Object.entries(stored?.provenance ?? {}).map(([id, by]) => [id, originOf(by, stored?.source, language)]),
   );
   const [together, ...others] = new Set(origins.values());
   const isSame = others.length === 0;
@@ -136,12 +136,14 @@ function answersOf(
   })}</dl>`;
 }
 
-function originOf({ by, keyId }: AnswerOrigin, { owner, words }: Language): string {
+/** Answers of a call came from its source, in its sender's words. */
+function originOf({ by, keyId }: AnswerOrigin, source = 'api', { owner, words }: Language): string {
   if (by === AnswerChannel.HUMAN) return owner.byPerson;
   if (by === AnswerChannel.PREFILL) return owner.byPrefill;
   if (by === AnswerChannel.DEFAULT) return owner.byDefault;
   if (by === AnswerChannel.MCP_USER) return words.answeredByMcpUser;
-  return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
+  const via = source === 'api' ? owner.byApi : fill(words.answeredFrom, { source });
+  return keyId === '' ? via : `${via} (${keyId})`;
 }
 
 /** The files of an answer; pictures, as signatures are, show themselves. */

@@ -8,7 +8,7 @@ import {
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
 import { limited, notFound } from '../../domain/errors/failure.ts';
-import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { isKeyless, newSessionId } from '../../domain/ids.ts';
 import { FORM_VISIT_MS } from '../../domain/sessions/respondent.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
@@ -18,6 +18,7 @@ import { insertSession, lockSession, type NewSession, updateSession } from '../.
 import type { ServiceContext } from '../context.ts';
 import { type LiveVersion, refuseIfClosed } from '../forms/form-access.ts';
 import { refuseIfEnded, type Visit } from '../sessions/session-access.ts';
+import { withoutRefused } from '../sessions/session-request.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { keyOfPage } from './page-token.ts';
@@ -30,7 +31,7 @@ import type { HostedVisit } from './resolve-visit.ts';
 export async function keepFitting(context: ServiceContext, saving: Saving): Promise<Kept> {
   const { form, version, stored, session } = saving.visit;
   const { violations: unclaimed } = await claimUploads(context, version, saving.fitting);
-  const fitting = without(saving.fitting, unclaimed);
+  const fitting = withoutRefused(saving.fitting, unclaimed);
   const saved = form.version.definition.settings.allowPartial && stored !== undefined;
   const kept = saved ? await keep(context, saving, stored, fitting) : session;
   return {
@@ -108,11 +109,6 @@ function originsAfter(session: Session, { definition }: LiveVersion, fitting: An
       },
     }),
   };
-}
-
-function without(answers: Answers, violations: Violation[]): Answers {
-  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
-  return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
 }
 
 type Saving = {

@@ -6,7 +6,9 @@ import type {
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
-import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
+import type { AnswersResult } from '../../domain/answers/answers.ts';
+import { failed, invalid, notFound, violationToMessage } from '../../domain/errors/failure.ts';
+import { atMost } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
@@ -25,7 +27,7 @@ import {
   refuseIfEnded,
   reserveValues,
 } from './session-access.ts';
-import { reasonProblems, toSessionChange, type UpdateView } from './session-request.ts';
+import { reasonProblems, toSessionChange, type UpdateView, withoutRefused } from './session-request.ts';
 
 /**
  * Changes an open session.
@@ -46,7 +48,9 @@ export async function changeSession(
   const prefill = await inTimeSlice(() =>
     version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false }),
   );
-  const answers = await inTimeSlice(() => version.checkAnswers(request.answers ?? {}, { required: false }));
+  const whole = await inTimeSlice(() => version.checkAnswers(request.answers ?? {}, { required: false }));
+  const kept = request.lenient ? await fittingOf(context, version, whole) : { answers: whole, refused: [] };
+  const { answers, refused } = kept;
   const explain = explainTo(context, call, version, request);
   await refuseUnknownFiles(context, version, { prefill, answers, explain });
 
@@ -64,7 +68,8 @@ export async function changeSession(
       keyId: callerOf(call).keyId,
     });
     const session = await updateSession(tx, locked.id, change);
-    return { session, reply: await keepSession(tx, context, call, { form, session }) };
+    const more = request.lenient ? { refused: explain(refused).map(violationToMessage) } : {};
+    return { session, reply: await keepSession(tx, context, call, { form, session }, more) };
   });
   room?.keep();
   noteSession(context, call, session);
@@ -77,8 +82,10 @@ async function keepSession(
   { settings }: ServiceContext,
   call: HandlerContext,
   { form, session }: { form: PublishedForm; session: Session },
+  more: object = {},
 ) {
-  return keepReply(tx, call, { session: await describeSession({ settings, database: tx }, form, session) });
+  const described = await describeSession({ settings, database: tx }, form, session);
+  return keepReply(tx, call, { session: described, ...more });
 }
 
 /** Ends an open session before its time; one that is cancelled already is as it was. */
@@ -102,9 +109,7 @@ export async function declineSession(
 ) {
   const { formId } = await projectSession(context, callerOf(call), sessionId);
   const form = await sessionsForm(context.forms, formId);
-  const keep = async (tx: Transaction, session: Session) => {
-    await keepSession(tx, context, call, { form, session });
-  };
+  const keep = (tx: Transaction, session: Session) => keepSession(tx, context, call, { form, session });
   const session = await endSession(context, sessionId, { reason, keep });
   noteSession(context, call, session);
   return { session: await describeSession(context, form, session) };
@@ -118,7 +123,7 @@ export async function declineSession(
 export async function endSession(
   context: ServiceContext,
   sessionId: string,
-  declined?: { reason: string; keep?: (tx: Transaction, session: Session) => Promise<void> },
+  declined?: { reason: string; keep?: (tx: Transaction, session: Session) => Promise<unknown> },
 ): Promise<Session> {
   const problems = reasonProblems(declined?.reason ?? '');
   if (problems.length > 0) throw invalid(problems);
@@ -139,6 +144,14 @@ export async function endSession(
   });
   context.notifyWorkers();
   return ended;
+}
+
+/** Of lenient partial answers those that can be kept, and what is wrong with the others. */
+async function fittingOf(context: ServiceContext, version: LiveVersion, whole: AnswersResult) {
+  const fitting = whole.ok ? whole.answers : (whole.fitting ?? {});
+  const { violations } = await claimUploads(context, version, fitting);
+  const answers: AnswersResult = { ok: true, answers: withoutRefused(fitting, violations) };
+  return { answers, refused: atMost([...(whole.ok ? [] : whole.violations), ...violations]) };
 }
 
 /** Answers of the wrong shape are left to the change itself, which names all of them. */

@@ -62,7 +62,7 @@ export function requireKey(call: HandlerContext): string {
   if (keyId !== undefined) return keyId;
   throw failed(
     Reason.MISSING_KEY,
-    'A session with a context, a callback, notifications, a respondent or questions of its own needs an API key',
+    'A session with a context, a callback, notifications, a respondent, a source or questions of its own needs an API key',
   );
 }
 

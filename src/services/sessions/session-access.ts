@@ -24,6 +24,7 @@ import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts'
 import { requireFound } from '../request-values.ts';
 import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions/submission-proto.ts';
+import { describeUnclaimed } from '../uploads/upload-claims.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
 
 /**
@@ -198,13 +199,15 @@ export async function readReply(context: ServiceContext, call: HandlerContext, s
   noteSession(context, call, session);
   const form = await sessionsForm(context.forms, session.formId);
   const message = await describeSession(context, form, session);
+  const version = await context.forms.version(session.versionId);
+  const { partialAnswers: saved } = message;
+  if (saved !== undefined) message.partialAnswers = await describeUnclaimed(context, version, saved);
   const { projectId, scopes } = callerOf(call);
   const id = session.submissionId;
   if (id === null || !holds(scopes, 'submissions:read')) return { session: message };
   const submission = await findSubmission(context.database, projectId, id);
   if (submission === null) return { session: message };
-  const { definition } = await context.forms.version(submission.versionId);
-  const whole = wholeSubmission(submission, session, definition);
+  const whole = wholeSubmission(submission, session, version.definition);
   context.audit.note(call, {
     action: 'submission.read',
     resource: id,

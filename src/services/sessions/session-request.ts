@@ -9,7 +9,7 @@ import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isHttpsUrl } from '../../domain/definition/settings.ts';
 import { invalid } from '../../domain/errors/failure.ts';
-import { required, type Violation } from '../../domain/errors/violations.ts';
+import { fieldIdOf, required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
 import { MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
@@ -83,7 +83,8 @@ export function toSessionChange(
     ...(prefill.ok ? [] : prefill.violations),
     ...(partial.ok ? [] : partial.violations),
     ...(request.answers === undefined || allowPartial ? [] : [partialRefused]),
-    ...(given ? agentProblems(definition, held) : []),
+    // What is saved leniently may lack anything: the submission tells.
+    ...(given && !request.lenient ? agentProblems(definition, held) : []),
   ];
   if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(view.explain(violations));
 
@@ -134,6 +135,12 @@ function merged(object: JsonObject, change: JsonObject = {}): JsonObject {
 /** An object without the properties that are null: in answers, those that are cleared. */
 export function withoutNulls(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
+}
+
+/** Answers without those that something is wrong with. */
+export function withoutRefused(answers: Answers, violations: readonly Violation[]): Answers {
+  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
+  return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
 }
 
 /** In milliseconds; undefined if it stays. */

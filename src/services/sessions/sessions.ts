@@ -8,7 +8,8 @@ import {
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { AnswerChannel, AnswerChannelSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { translate } from '../../domain/definition/translate.ts';
-import { notFound } from '../../domain/errors/failure.ts';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
+import { custom } from '../../domain/errors/violations.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -22,14 +23,16 @@ import {
 } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
-import { agentSchemaToMessage } from '../forms/form-proto.ts';
+import { agentSchemaToMessage, publicFormToMessage } from '../forms/form-proto.ts';
 import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
 import { askedName, pageRequestOf, unknownCursor, unknownValue } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
+import { readSource } from '../submissions/submission-request.ts';
 import { createAwaitSession } from './await-session.ts';
 import { cancelSession, changeSession, declineSession } from './change-session.ts';
 import { createSession } from './create-session.ts';
+import { requireKey } from './question-form.ts';
 import {
   describeSession,
   describeSessions,
@@ -46,8 +49,13 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
   return {
     createSession: (request, call) => createSession(context, request, call),
 
-    async getSession({ sessionId }, call) {
-      return readReply(context, call, await projectSession(context, callerOf(call), sessionId));
+    async getSession({ sessionId, includeForm }, call) {
+      const session = await projectSession(context, callerOf(call), sessionId);
+      const reply = await readReply(context, call, session);
+      if (!includeForm) return reply;
+      const form = await sessionsForm(context.forms, session.formId);
+      const kept = { ...form, version: await context.forms.version(session.versionId) };
+      return { ...reply, form: publicFormToMessage(kept, { open: session.status === 'open' }) };
     },
 
     awaitSession: createAwaitSession(context),
@@ -82,10 +90,8 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       context.audit.note(call, { formId: request.formId });
       if (items.length === 0) return {};
       const form = await sessionsForm(context.forms, request.formId);
-      return {
-        sessions: await describeSessions(context, form, items),
-        nextPageToken: nextCursor ?? '',
-      };
+      const sessions = await describeSessions(context, form, items);
+      return { sessions, nextPageToken: nextCursor ?? '' };
     },
 
     updateSession: (request, call) => changeSession(context, request, call),
@@ -101,7 +107,11 @@ async function submitSession(context: ServiceContext, request: SubmitSessionRequ
   const { sessionId, answers = {}, answeredBy } = request;
   const session = await projectSession(context, callerOf(call), sessionId);
   const channel = channelOf(answeredBy);
-  const given = readIdempotency(request.idempotencyKey, { answers, answered_by: channel });
+  const source = readSource(request.source);
+  if (source === 'hosted') throw invalid([custom('source', 'Only the hosted page says this of itself')]);
+  if (request.source !== '') requireKey(call);
+  const content = { answers, answered_by: channel, ...(request.source !== '' && { source }) };
+  const given = readIdempotency(request.idempotencyKey, content);
   // Of the same form other sessions, and submissions without one, may have the same key.
   const idempotency = given && { ...given, key: `session:${fingerprint([sessionId, given.key])}` };
 
@@ -123,7 +133,7 @@ async function submitSession(context: ServiceContext, request: SubmitSessionRequ
     async () => {
       const { form, version } = await openSession(context, session);
       checkSize(form, answers);
-      const entry = { call, form, version, session, answers, channel, source: 'api', idempotency };
+      const entry = { call, form, version, session, answers, channel, source, idempotency };
       const { submissionId, submission } = await acceptAnswers(context, entry);
       return submissionId === submission.id ? describe(form, submission) : again(submissionId);
     },

@@ -24,16 +24,22 @@ export function readRequest(
   form: PublishedForm,
   call: HandlerContext,
 ): ReadRequest {
-  const { answers, source = '', honeypot = '', idempotencyKey = '' } = request;
-  const violations = textProblems(source, 'source', { max: MAX_SOURCE_LENGTH, code: 'invalid_string' });
-  if (violations.length > 0) throw invalid(violations);
-  checkSize(form, { source, answers });
+  const { answers, honeypot = '', idempotencyKey = '' } = request;
+  const source = readSource(request.source);
+  checkSize(form, { source: request.source, answers });
 
-  const read = { answers, source: source === '' ? DEFAULT_SOURCE : source, spam: honeypot !== '' };
+  const read = { answers, source, spam: honeypot !== '' };
   const content = { source: read.source, answers: answers ?? null };
   const given = readIdempotency(idempotencyKey, content);
   const isKeyless = callerIfAny(call)?.keyId === undefined;
   return { ...read, idempotency: given && isKeyless ? withinContent(given) : given };
+}
+
+/** Where answers come from in their sender's words; `api` if they are none. Throws INVALID for what can't be stored. */
+export function readSource(source = ''): string {
+  const violations = textProblems(source, 'source', { max: MAX_SOURCE_LENGTH, code: 'invalid_string' });
+  if (violations.length > 0) throw invalid(violations);
+  return source === '' ? DEFAULT_SOURCE : source;
 }
 
 /** Checks and stores a submission; a repeated one gets its first answer. */
