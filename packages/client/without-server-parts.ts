@@ -53,11 +53,12 @@ function wordsIn(body: Node[]): Cut[] {
 }
 
 /**
- * What bounds the time that a stranger's text takes: in a form everybody waits for their own alone. What helps authors of
- * programs, who have the service's reply. And what protects answers that others get: a form gets the problems alone.
+ * What bounds the time that a stranger's text takes: in a form everybody waits for their own alone. And what helps authors of
+ * programs, who have the service's reply.
  */
 function quickIn(body: Node[]): Cut[] {
-  return body.flatMap(({ type, id, start, end }) => {
+  return body.flatMap((node) => {
+    const { type, id, start, end } = (node.declaration as Node | null | undefined) ?? node;
     const by = type === 'FunctionDeclaration' ? plain[(id as { name: string }).name] : undefined;
     return by === undefined ? [] : [{ start, end, by }];
   });
@@ -65,8 +66,7 @@ function quickIn(body: Node[]): Cut[] {
 
 const plain: Record<string, string> = {
   holdsText: 'function holdsText(text, part) { return text.includes(part); }',
-  didYouMean: "function didYouMean() { return ''; }",
-  copyOf: 'function copyOf(value) { return value; }',
+  unknownProperties: 'function unknownProperties(names) { return names.map((name) => "Unknown " + name); }',
 };
 
 /** Schemas of Zod at the top of a module, what is made of them, and what configures Zod. */

@@ -266,9 +266,7 @@ export function createForm(definition: PublicForm, options: FormOptions = {}): F
       ids.has(fieldIdOf(path)) && !isHostedOnly(known.get(fieldIdOf(path)));
     tell(ids);
     let wrong: readonly Violation[] = ownViolations().filter(isHere);
-    const hasPattern = here.some(
-      ({ id, pattern }) => pattern !== undefined && !isEmpty(ownValue(values, id)),
-    );
+    const hasPattern = here.some(({ id, pattern }) => pattern && !isEmpty(ownValue(values, id)));
     if (wrong.length === 0 && hasPattern) {
       // A service that can't be reached now is asked again at the end.
       refused = await ask().catch(() => []);
