@@ -20,7 +20,7 @@ it('the types of all forms of a project are a module that buf generates from and
 
   const written = await cli(service, 'types', '--all', '--lang', 'proto', '--out', types);
 
-  const path = (name: string) => `headlessforms/generated/${name}/answers.proto`;
+  const path = (name: string) => `headlessforms/generated/${name}/${name}_answers.proto`;
   expect(written).toEqual({
     code: 0,
     text: `${join(types, path('survey'))}\n${join(types, path('contact'))}\n`,
@@ -29,7 +29,7 @@ it('the types of all forms of a project are a module that buf generates from and
   writeFileSync(join(types, 'buf.gen.yaml'), JSON.stringify({ version: 'v2', plugins }));
   expect(await buf(types, 'lint')).toBe('');
   expect(await buf(types, 'generate')).toBe('');
-  const generated = readFileSync(join(types, 'gen/headlessforms/generated/contact/answers_pb.ts'), 'utf8');
+  const generated = readFileSync(join(types, 'gen/headlessforms/generated/contact/contact_answers_pb.ts'), 'utf8');
   expect(generated).toContain('export type ContactAnswers = ');
 
   const before = join(folder.path, 'before');

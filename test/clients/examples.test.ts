@@ -97,7 +97,7 @@ const examples: Language[] = [
       `make -j2 gen/main >gen/make.log 2>&1
       libraries='grpc++ protobuf'
       g++ -std=c++17 -Igen $(pkg-config --cflags $libraries) -o gen/typed ../../test/clients/cpp/typed.cc \
-        gen/headlessforms/generated/every_type/answers.pb.cc gen/headlessforms/v1/*.o \
+        gen/headlessforms/generated/every_type/every_type_answers.pb.cc gen/headlessforms/v1/*.o \
         $(pkg-config --libs $libraries) && ./gen/typed`,
     ],
   },

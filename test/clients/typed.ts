@@ -109,7 +109,7 @@ export function withoutUploads(all: Answers): Answers {
 }
 
 /** Where buf looks for the proto file. */
-export const ANSWERS_PROTO = 'headlessforms/generated/every_type/answers.proto';
+export const ANSWERS_PROTO = 'headlessforms/generated/every_type/every_type_answers.proto';
 
 /** Writes the proto file. Returns the folder that buf generates from. */
 export function writeProto(folder: string, { proto }: TypedForm): string {

@@ -4,7 +4,7 @@ import { type Field, takesAnswer } from '../fields/field.ts';
 import type { AnswerType } from '../fields/field-type.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { ownValue } from '../json/json.ts';
-import { answerTypeOf, type Contract, reservedRanges } from './contract.ts';
+import { answerTypeOf, type Contract, reservedRanges, snakeCase } from './contract.ts';
 
 /** What is generated of a version: one file with one message. */
 export function answersFile(version: VersionToDescribe): AnswersFile {
@@ -19,7 +19,7 @@ export function answersFile(version: VersionToDescribe): AnswersFile {
   const types = new Set(fields.map(({ type }) => type.replace('repeated ', '')));
   const folder = contract.package.replaceAll('.', '/');
   return {
-    path: `${folder}/answers.proto`,
+    path: `${folder}/${snakeCase(contract.message)}.proto`,
     package: contract.package,
     goPackage: `headlessforms.example/go/${folder};${contract.package.split('.').at(-1)}`,
     message: contract.message,
@@ -39,17 +39,13 @@ export function jsonNameOf(name: string): string {
 
 /** What a generated file says first. */
 function headerOf({ formId, version, checksum, definition }: VersionToDescribe): string[] {
-  const name = lines(definition.name).join(' ');
-  if (version === undefined) {
-    return [
-      `Answers to the draft of the form ${formId}, "${name}".`,
-      'The numbers are provisional until the form is published.',
-    ];
-  }
-  return [
-    `Answers to the form ${formId}, "${name}", version ${version}.`,
-    `SHA-256 of the version: ${checksum}`,
-  ];
+  const form = `Answers to the form ${formId === '' ? '' : `${formId}, `}"${lines(definition.name).join(' ')}"`;
+  return version === undefined
+    ? [
+        `${form}, by a definition that is not published.`,
+        'The numbers are provisional until it is published.',
+      ]
+    : [`${form}, version ${version}.`, `SHA-256 of the version: ${checksum}`];
 }
 
 /** The words of a field and the rules that its type does not say, in lines without control characters. */
@@ -125,11 +121,12 @@ const partMessages: Record<string, Part[]> = {
   Signature: [...fileParts, ['text', 'string']],
 };
 
-/** A published version, or a draft, which has no number. */
+/** A published version, or what is not published, which has no number. */
 export type VersionToDescribe = {
+  /** Empty: there is no such form yet. */
   formId: string;
-  version: number | undefined;
-  checksum: string;
+  version?: number | undefined;
+  checksum?: string;
   definition: FormDefinition;
   contract: Contract;
 };

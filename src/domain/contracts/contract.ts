@@ -47,22 +47,18 @@ export function reservedRanges({ nextNumber, fields }: Contract): [first: number
 
 function extended(base: Contract, definition: Asked, isSame: (field: Field) => boolean): Contract {
   const asked = definition.fields.filter(takesAnswer);
-  const kept = asked.flatMap((field) => {
+  const slots = new Map<string, { number: number; name?: string }>();
+  for (const field of asked) {
     const slot = isSame(field) ? ownValue(base.fields, field.id) : undefined;
     // A client's JSON could mean either of two fields if the name of one were the id of the other.
-    const isTaken = slot !== undefined && asked.some(({ id }) => id !== field.id && id === slot.name);
-    return slot === undefined
-      ? []
-      : [{ id: field.id, number: slot.number, name: isTaken ? undefined : slot.name }];
-  });
-  const slots = new Map<string, { number: number; name: string | undefined }>(
-    kept.map(({ id, ...slot }) => [id, slot]),
-  );
+    const isTaken = asked.some(({ id }) => id !== field.id && id === slot?.name);
+    if (slot !== undefined) slots.set(field.id, isTaken ? { number: slot.number } : slot);
+  }
   let { nextNumber } = base;
   for (const { id } of asked) {
     if (slots.has(id)) continue;
     nextNumber = skipped(nextNumber);
-    slots.set(id, { number: nextNumber, name: undefined });
+    slots.set(id, { number: nextNumber });
     nextNumber += 1;
   }
   const names = new Set([...slots.values()].flatMap(({ name }) => name ?? []));
@@ -106,22 +102,33 @@ function isAccessor(name: string, of: string): boolean {
 }
 
 /**
- * Methods of every message in C++ and Java. The generator of C++ does not rename fields that are called so. That of
- * Java does, but what reads JSON by its messages then looks for the former name, if a field may be absent.
+ * Names that generated code can't have as they are: words of Python, macros of C, and what every message has in C++,
+ * Java, Go, JavaScript or Ruby. Some generators rename such a field, and then what reads JSON by its messages looks for
+ * the former name. Words of the other languages stand in no accessor alone, or are escaped by all generators.
  */
-const reservedNames = new Set(
-  (
-    'default_instance descriptor internal_default_instance unknown_fields all_fields cached_size class ' +
-    'default_instance_for_type descriptor_for_type initialization_error_string parser_for_type serialized_size'
-  ).split(' '),
+const reservedNames = wordsIn(
+  'and as assert async await break class continue def del elif else except finally for from global if import ' +
+    'in is lambda nonlocal not or pass raise return try while with yield self alloca assert_perror errno ' +
+    'linux offsetof stderr stdin stdout typeof unix char8_t char16_t char32_t co_await co_return co_yield ' +
+    'concept consteval constinit requires default_instance descriptor internal_default_instance ' +
+    'unknown_fields all_fields cached_size default_instance_for_type descriptor_for_type parser_for_type ' +
+    'initialization_error_string serialized_size proto_reflect constructor has_own_property is_prototype_of ' +
+    'property_is_enumerable to_json to_locale_string to_string value_of clone define_singleton_method display ' +
+    'dup enum_for extend freeze hash inspect instance_variables itself method methods object_id public_method ' +
+    'public_send send singleton_class singleton_method singleton_methods tap then to_enum to_h to_proto to_s ' +
+    'yield_self',
 );
+
+function wordsIn(text: string): ReadonlySet<string> {
+  return new Set(text.split(' '));
+}
 
 function folded(name: string): string {
   return name.replaceAll('_', '').toLowerCase();
 }
 
 /** `firstName`, `first-name` and `First_Name` are `first_name`. */
-function snakeCase(id: string): string {
+export function snakeCase(id: string): string {
   const words = id.replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$&_').split(/[_-]+/);
   return words
     .filter((word) => word !== '')
@@ -140,19 +147,22 @@ function pascalCase(text: string): string {
   return (/^[0-9]/.test(name) ? `Form${name}` : name).slice(0, 64);
 }
 
-/** One file a form and one package a file. Java's generator does not rename packages that are words of Java. */
+/** One file a form and one package a file. Generators do not rename packages that are words of a language. */
 function packageOf(owner: string): string {
   const name = owner.replace(/[^a-z0-9_]+/g, '_').replace(/^(?=[0-9])/, 'form_');
-  return `headlessforms.generated.${javaWords.has(name) ? `${name}_form` : name}`;
+  const isWord = reservedNames.has(name) || words.has(name);
+  return `headlessforms.generated.${isWord ? `${name}_form` : name}`;
 }
 
-const javaWords = new Set(
-  (
-    'abstract assert boolean break byte case catch char class const continue default do double else enum extends ' +
-    'false final finally float for goto if implements import instanceof int interface long native new null package ' +
-    'private protected public return short static strictfp super switch synchronized this throw throws transient ' +
-    'true try void volatile while'
-  ).split(' '),
+/** Those of C++, Go and Java that are no reserved names. */
+const words = wordsIn(
+  'abstract alignas alignof and_eq asm auto bitand bitor bool boolean byte case catch chan char compl const ' +
+    'const_cast constexpr decltype default defer delete do double dynamic_cast enum explicit export extends ' +
+    'extern fallthrough false final float friend func go goto implements inline instanceof int interface long ' +
+    'map mutable namespace native new noexcept not_eq null nullptr operator or_eq package private protected ' +
+    'public range register reinterpret_cast select short signed sizeof static static_assert static_cast std ' +
+    'strictfp struct super switch synchronized template this thread_local throw throws transient true type ' +
+    'typedef typeid typename union unsigned using var virtual void volatile wchar_t xor xor_eq',
 );
 
 /**

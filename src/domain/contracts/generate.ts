@@ -7,40 +7,37 @@ import { typeScriptSource } from './typescript.ts';
 export const schemaFormats = {
   proto: {
     mediaType: 'text/x-protobuf; charset=utf-8',
-    pathOf: ({ path }) => path,
     generate: (version) => protoSource(answersFile(version)),
   },
   descriptor_set: {
     mediaType: 'application/x-protobuf',
-    pathOf: ({ package: name }) => `${lastOf(name)}.binpb`,
+    ending: 'binpb',
     generate: (version) => descriptorSet(answersFile(version)),
   },
   json_schema: {
     mediaType: 'application/schema+json',
-    pathOf: ({ package: name }) => `${lastOf(name)}.schema.json`,
+    ending: 'schema.json',
     generate: (version) => `${JSON.stringify(versionSchema(version), null, 2)}\n`,
   },
   typescript: {
     mediaType: 'text/plain; charset=utf-8',
-    pathOf: ({ package: name }) => `${lastOf(name)}.ts`,
+    ending: 'ts',
     generate: typeScriptSource,
   },
 } as const satisfies Record<string, SchemaFormat>;
 
 /** Generates one of them: the file, and where it belongs in a folder of all forms. */
 export function generateSchema(format: SchemaFormatName, version: VersionToDescribe): GeneratedSchema {
-  const { mediaType, pathOf, generate }: SchemaFormat = schemaFormats[format];
-  const content = generate(version);
-  return { content: Buffer.from(content), mediaType, path: pathOf(answersFile(version)) };
-}
-
-function lastOf(name: string): string {
-  return name.split('.').at(-1) ?? name;
+  const { mediaType, ending, generate }: SchemaFormat = schemaFormats[format];
+  const { path, package: name } = answersFile(version);
+  const content = Buffer.from(generate(version));
+  return { content, mediaType, path: ending ? `${name.split('.').at(-1)}.${ending}` : path };
 }
 
 type SchemaFormat = {
   mediaType: string;
-  pathOf: (file: { path: string; package: string }) => string;
+  /** Of a file named after the package; absent: where buf looks for it. */
+  ending?: string;
   generate: (version: VersionToDescribe) => string | Uint8Array;
 };
 

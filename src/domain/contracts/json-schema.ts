@@ -26,7 +26,7 @@ export function versionSchema({
     ...schema,
     title: contract.message,
     description: [definition.name, definition.description].filter((text) => text !== undefined).join('\n\n'),
-    'x-form-id': formId,
+    ...(formId !== '' && { 'x-form-id': formId }),
     ...(version === undefined
       ? { 'x-provisional': true }
       : { 'x-form-version': version, 'x-checksum': checksum }),

@@ -5,37 +5,44 @@ import { answersFile, type VersionToDescribe } from './answers-file.ts';
 import { answerTypeOf } from './contract.ts';
 
 /**
- * The type of the JSON of a version's answers, for TypeScript. What may be left out of a submission is optional, also
- * if the service always fills it in.
+ * The types of the JSON of a version's answers, for TypeScript: as they are read, where choices are open, since the next
+ * version can have further ones, and as they are sent. What may be left out is optional there; what the service fills in
+ * is read all the same.
  */
 export function typeScriptSource(version: VersionToDescribe): string {
   const { header, comment, message, fields } = answersFile(version);
   const comments = new Map(fields.map((field) => [field.id, field.comment]));
-  const properties = version.definition.fields.filter(takesAnswer).map((field) => {
-    const mark = mustBeAnswered(field) ? '' : '?';
-    return `${documented(comments.get(field.id) ?? [], '  ')}  ${propertyName(field.id)}${mark}: ${typeOf(field)};\n`;
-  });
+  const asked = version.definition.fields.filter(takesAnswer);
+  const typeNamed = (name: string, words: string, isRead: boolean) => {
+    const properties = asked.map((field) => {
+      const isThere = isRead ? field.required && field.visibleWhen === undefined : mustBeAnswered(field);
+      const type = `${propertyName(field.id)}${isThere ? '' : '?'}: ${typeOf(field, isRead)};\n`;
+      return `${documented(comments.get(field.id) ?? [], '  ')}  ${type}`;
+    });
+    return `${documented([...comment, words])}export type ${name} = {\n${properties.join('')}};\n`;
+  };
   const needed = new Set(version.definition.fields.map(answerTypeOf));
   const parts = Object.entries(partTypes).filter(([, { of }]) => of.some((type) => needed.has(type)));
   return [
     header.map((line) => `// ${line}\n`).join(''),
-    `${documented(comment)}export type ${message} = {\n${properties.join('')}};\n`,
+    typeNamed(message, 'As they are read. Later versions can have further choices.', true),
+    typeNamed(`${message}Input`, 'As they are sent.', false),
     ...parts.map(([name, { source }]) => `export type ${name} = ${source};\n`),
   ].join('\n');
 }
 
-function typeOf(field: Field): string {
+function typeOf(field: Field, isOpen: boolean): string {
   const type = answerTypeOf(field);
   switch (type) {
     case 'string':
-      return choiceOf(field);
+      return choiceOf(field, isOpen);
     case 'double':
     case 'int32':
       return 'number';
     case 'bool':
       return 'boolean';
     case 'repeated string':
-      return `(${choiceOf(field)})[]`;
+      return `(${choiceOf(field, isOpen)})[]`;
     case 'repeated File':
       return 'File[]';
     case 'File':
@@ -43,9 +50,9 @@ function typeOf(field: Field): string {
     case 'Signature':
       return type;
     case 'map<string, string>':
-      return rowsOf(field, choiceOf(field));
+      return rowsOf(field, choiceOf(field, isOpen), isOpen);
     case 'map<string, google.protobuf.ListValue>':
-      return rowsOf(field, `(${choiceOf(field)})[]`);
+      return rowsOf(field, `(${choiceOf(field, isOpen)})[]`, isOpen);
     case 'google.protobuf.Value':
       return 'string | number | boolean';
     case undefined:
@@ -55,19 +62,18 @@ function typeOf(field: Field): string {
   }
 }
 
-function choiceOf({ options, allowOther }: Field): string {
-  if (options === undefined) return 'string';
-  const union = unionOf(options);
-  // Editors go on suggesting the values beside any text.
-  return allowOther === true ? `${union} | (string & {})` : union;
+function choiceOf({ options, allowOther }: Field, isOpen: boolean): string {
+  return options === undefined ? 'string' : unionOf(options, isOpen || allowOther === true);
 }
 
-function rowsOf({ rows = [] }: Field, cell: string): string {
-  return `{ [row in ${unionOf(rows)}]?: ${cell} }`;
+function rowsOf({ rows = [] }: Field, cell: string, isOpen: boolean): string {
+  return `{ [row in ${unionOf(rows, isOpen)}]?: ${cell} }`;
 }
 
-function unionOf(choices: readonly { value: string }[]): string {
-  return choices.map(({ value }) => JSON.stringify(value)).join(' | ');
+/** Of an open union, editors go on suggesting the values beside any text. */
+function unionOf(choices: readonly { value: string }[], isOpen: boolean): string {
+  const values = choices.map(({ value }) => JSON.stringify(value)).join(' | ');
+  return isOpen ? `${values} | (string & {})` : values;
 }
 
 function propertyName(id: string): string {

@@ -7,7 +7,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 
-#include "headlessforms/generated/every_type/answers.pb.h"
+#include "headlessforms/generated/every_type/every_type_answers.pb.h"
 #include "headlessforms/v1/submissions.grpc.pb.h"
 
 namespace v1 = headlessforms::v1;

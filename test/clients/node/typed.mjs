@@ -7,7 +7,7 @@ const { createClient } = await import('@connectrpc/connect');
 const { createGrpcTransport } = await import('@connectrpc/connect-node');
 const { SubmissionsService } = await gen('headlessforms/v1/submissions_pb.js');
 const { EveryTypeAnswersSchema: schema, EveryTypeAnswers_FileSchema: fileSchema } = await gen(
-  'answers/headlessforms/generated/every_type/answers_pb.js',
+  'answers/headlessforms/generated/every_type/every_type_answers_pb.js',
 );
 
 const { API_KEY, FORM_ID, GRPC_TARGET, NEWER, NEWER_JSON, SUBMISSION_ID, UPLOAD_IDS } = process.env;

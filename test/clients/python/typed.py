@@ -8,7 +8,7 @@ sys.path[:0] = [str(Path.cwd() / "gen"), str(Path.cwd() / "gen/answers")]
 import grpc
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
-from headlessforms.generated.every_type.answers_pb2 import EveryTypeAnswers
+from headlessforms.generated.every_type.every_type_answers_pb2 import EveryTypeAnswers
 from headlessforms.v1 import submissions_pb2 as v1, submissions_pb2_grpc
 
 env = os.environ

@@ -4,7 +4,7 @@ $LOAD_PATH.unshift File.join(Dir.pwd, 'gen'), File.join(Dir.pwd, 'gen/answers')
 
 require 'google/protobuf/well_known_types'
 require 'headlessforms/v1/submissions_services_pb'
-require 'headlessforms/generated/every_type/answers_pb'
+require 'headlessforms/generated/every_type/every_type_answers_pb'
 
 include HeadlessForms::V1
 Answers = Headlessforms::Generated::EveryType::EveryTypeAnswers

@@ -67,7 +67,7 @@ describe('changes between two versions of a form', () => {
 
     expect(stderr).toBe('');
     const broken = new Set(
-      [...stdout.matchAll(/case_(\d+)[/\\]+answers\.proto/g)].map(([, index]) => Number(index)),
+      [...stdout.matchAll(/case_(\d+)[/\\]+\w+_answers\.proto/g)].map(([, index]) => Number(index)),
     );
     const namesOf = (indices: Iterable<number>) =>
       [...indices].toSorted((a, b) => a - b).map((index) => corpus[index]?.name);

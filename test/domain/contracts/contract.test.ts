@@ -88,7 +88,15 @@ it.each([
   ],
   [
     ['descriptor', 'class', 'constructor'],
-    ['descriptor_1', 'class_2', 'constructor'],
+    ['descriptor_1', 'class_2', 'constructor_3'],
+  ],
+  [
+    ['from', 'errno', 'ProtoReflect', 'valueOf', 'hasOwnProperty', 'hash', 'concept'],
+    ['from_1', 'errno_2', 'proto_reflect_3', 'value_of_4', 'has_own_property_5', 'hash_6', 'concept_7'],
+  ],
+  [
+    ['fromm', 'new', 'public', 'func'],
+    ['fromm', 'new', 'public', 'func'],
   ],
 ])('names the fields %j %j', (ids, names) => {
   expect(namesOf(versionOf(ids))).toEqual(names);
@@ -122,6 +130,10 @@ it.each([
   ['contact-us.eu', 'headlessforms.generated.contact_us_eu'],
   ['2030', 'headlessforms.generated.form_2030'],
   ['class', 'headlessforms.generated.class_form'],
+  ['from', 'headlessforms.generated.from_form'],
+  ['func', 'headlessforms.generated.func_form'],
+  ['register', 'headlessforms.generated.register_form'],
+  ['std', 'headlessforms.generated.std_form'],
 ])('calls the package of %s %s', (owner, name) => {
   expect(firstContract(owner, { name: 'Form', fields: [] }).package).toBe(name);
 });

@@ -7,12 +7,17 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import ajvFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import type { VersionToDescribe } from '../../../src/domain/contracts/answers-file.ts';
+import { changesBetween } from '../../../src/domain/contracts/changes.ts';
 import { nextContract } from '../../../src/domain/contracts/contract.ts';
 import { generateSchema } from '../../../src/domain/contracts/generate.ts';
+import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
+import { createRandom } from '../../days/world/random.ts';
 import { temporaryFolder } from '../../support/spawn.ts';
-import { givenDefinition, leastField, options } from '../given.ts';
+import { givenDefinition, leastField, options, sent } from '../given.ts';
+import { corpus } from './corpus.ts';
 import { generated, versionOf } from './given.ts';
+import { randomFields } from './random-forms.ts';
 
 /** Those that the protos import come in a package of their own. */
 const protocFiles = ['/usr/bin/protoc', '/usr/include/google/protobuf/struct.proto'];
@@ -125,14 +130,22 @@ it('writes a type for TypeScript that takes answers of every type', () => {
   writeFileSync(join(folder.path, 'answers.ts'), generated('typescript', versionOf(everyType)));
   writeFileSync(
     join(folder.path, 'use.ts'),
-    `import type { ContactAnswers } from './answers.ts';
-     export const answers: ContactAnswers = {
+    `import type { ContactAnswers, ContactAnswersInput } from './answers.ts';
+     export const answers: ContactAnswersInput = {
        text: 'a', number: 1.5, boolean: true, select: 'x', multi_select: ['x', 'y'], hidden: 1, file: { upload_id: '1' },
        rating: 1, ranking: ['y', 'x'], matrix: { r: 'x' }, address: { line1: '1', city: 'B', country: 'CH' },
        signature: { text: 'Ada' }, files: [{ upload_id: '1' }], cells: { r: ['x'] },
      };
      // @ts-expect-error Not one of the options.
-     export const wrong: ContactAnswers = { select: 'z' };`,
+     export const wrong: ContactAnswersInput = { select: 'z' };
+     // What later versions have is read.
+     export const later: ContactAnswers = { select: 'z', multi_select: ['z'], matrix: { q: 'z' }, cells: { q: ['z'] } };
+     // @ts-expect-error Still a text.
+     export const number: ContactAnswers = { select: 1 };
+     export const sent: ContactAnswers = answers;
+     export function nameOf({ select, matrix }: ContactAnswers): string {
+       return select === 'x' ? 'X' : (select ?? matrix?.['r'] ?? matrix?.['gone'] ?? 'none');
+     }`,
   );
 
   const args = [
@@ -147,6 +160,92 @@ it('writes a type for TypeScript that takes answers of every type', () => {
 
   expect(`${status} ${stdout}`).toBe('0 ');
 });
+
+it('says of what is read that it is there if each submission has it, and of what is sent if it must be given', () => {
+  const fields = [
+    { id: 'given', type: 'text', required: true },
+    { id: 'filled', type: 'text', required: true, defaultValue: 'x' },
+    { id: 'byPerson', type: 'text', required: true, answeredBy: 'human' },
+    { id: 'asked', type: 'text', required: true, visibleWhen: { field: 'given', op: 'notEmpty' } },
+    { id: 'free', type: 'select', options: options('a', 'b') },
+  ];
+
+  const [, read = '', sent = ''] = generated('typescript', versionOf(fields)).split(/^export type /m);
+
+  const propertiesOf = (text: string) =>
+    [...text.matchAll(/^ {2}(\w.*);$/gm)].map(([, property]) => property);
+  expect(propertiesOf(read)).toEqual([
+    'given: string',
+    'filled: string',
+    'byPerson: string',
+    'asked?: string',
+    'free?: "a" | "b" | (string & {})',
+  ]);
+  expect(propertiesOf(sent)).toEqual([
+    'given: string',
+    'filled?: string',
+    'byPerson?: string',
+    'asked?: string',
+    'free?: "a" | "b"',
+  ]);
+});
+
+it('lets readers go on over every change that breaks none of them', () => {
+  using folder = temporaryFolder();
+  const random = createRandom('readers');
+  const ofForms = Array.from({ length: 60 }, () => randomFields(random)).flatMap((fields) =>
+    changesOf(fields).map((next) => [{ fields }, { fields: next }] as const),
+  );
+  let count = 0;
+  for (const [former, next] of [...corpus.map((one) => [one.former, one.next] as const), ...ofForms]) {
+    const before = versionOf([], former);
+    const definition = givenDefinition(next);
+    const after = { ...before, definition, contract: nextContract(before, definition) };
+    const { message } = before.contract;
+    const changes = changesBetween(before.definition, after.definition);
+    if (changes.length === 0 || changes.some(({ breaks }) => breaks.includes('webhooks'))) continue;
+    count += 1;
+    writeFileSync(join(folder.path, `before${count}.ts`), generated('typescript', before));
+    writeFileSync(join(folder.path, `after${count}.ts`), generated('typescript', after));
+    writeFileSync(
+      join(folder.path, `use${count}.ts`),
+      `import type { ${message} as Before } from './before${count}.ts';
+       import type { ${message} as After } from './after${count}.ts';
+       export const read = (answers: After): Before => answers;`,
+    );
+  }
+  const compilerOptions = { strict: true, noEmit: true, allowImportingTsExtensions: true, types: [] };
+  writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+
+  const { stdout } = spawnSync('npx', ['tsc', '-p', folder.path], { encoding: 'utf8' });
+
+  expect(stdout).toBe('');
+  expect(count).toBeGreaterThan(100);
+}, 120_000);
+
+/** The fields with one change each, of the kinds that leave the type of the field alone. */
+function changesOf(fields: { options?: object[]; rows?: object[] }[]): object[][] {
+  const more = options('new');
+  const changes = fields.flatMap((field, at) =>
+    [
+      { ...field, label: 'Another' },
+      { ...field, required: true },
+      { ...field, page: 2 },
+      ...(field.options === undefined
+        ? []
+        : [
+            { ...field, options: [...field.options, ...more] },
+            { ...field, options: [...field.options.slice(1), ...more] },
+            { ...field, allowOther: true },
+          ]),
+      ...(field.rows === undefined ? [] : [{ ...field, rows: [...field.rows.slice(1), ...more] }]),
+      { ...field, defaultValue: 'x' },
+    ].map((changed) => fields.with(at, changed)),
+  );
+  return [...changes, [...fields, { id: 'added', type: 'text', required: true }]].filter(
+    (changed) => checkDefinition(sent({ fields: changed }), { keyless: false, allowPrivateUrls: false }).ok,
+  );
+}
 
 describe.skipIf(noProtoc)('what is generated of fields of every type', () => {
   it.each([
