@@ -19,6 +19,8 @@ const synopses = [
   'forms export DIR [--managed-by NAME]',
   'forms types FORM --lang LANG --out DIR',
   'forms types --all --lang LANG --out DIR',
+  'forms types --file FILE --lang LANG --out DIR',
+  'forms test DIR',
   'admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]',
   'admin keys list [--project NAME]',
   'admin keys revoke [--revoke-children | --keep-children] ID',
@@ -77,8 +79,10 @@ scopes decide which tools there are. Use npm run --silent, so that npm prints no
                   Needs forms:read
   apply           makes the changes. Also needs forms:publish, and forms:write to archive forms
   export          writes the service's forms to the folder. Needs forms:read and webhooks:read
-  types           writes types for the answers to one form, by its id or key, or to all published forms. Needs
-                  forms:read
+  types           writes types for the answers to one form, by its id or key, or to all published forms. With --file,
+                  writes those that publishing the file would give, so that builds fail before. Needs forms:read
+  test            checks the answers in NAME.test.json or NAME.test.yaml against the form beside it, without the
+                  service. The exit code is 1 if a result is not as expected
 
   --server URL       the service (default: http://localhost:8080)
   --key KEY          an API key (default: the variable KEY)
@@ -175,6 +179,7 @@ const options = {
   lang: { type: 'string' },
   out: { type: 'string' },
   all: { type: 'boolean' },
+  file: { type: 'string' },
 } as const;
 
 const commands: Commands<typeof options> = {
@@ -215,12 +220,23 @@ const commands: Commands<typeof options> = {
   'forms apply': formsCommand('apply', ['prune', 'json', 'yes', 'allow-breaking']),
   'forms export': formsCommand('export', []),
   'forms types': {
-    takes: ['server', 'key', 'lang', 'out', 'all'],
+    takes: ['server', 'key', 'lang', 'out', 'all', 'file'],
     most: 1,
-    run({ lang, out, all = false, ...given }, form) {
+    run({ lang, out, all, file, ...given }, form) {
       if (out === undefined) throw new UsageError('--out is missing: the folder for the types');
-      if ((form === undefined) !== all) throw new UsageError('Give either FORM, an id or a key, or --all');
-      return runForms('types', { ...reached(given), folder: out, lang, form });
+      if ([form, file, all].filter((each) => each !== undefined).length !== 1)
+        throw new UsageError('Give either FORM, an id or a key, or --file, or --all');
+      return runForms('types', { ...reached(given), folder: out, lang, form, file });
+    },
+  },
+  'forms test': {
+    // They have defaults.
+    takes: ['server', 'key'],
+    needs: 1,
+    missing: 'Missing DIR: the folder with the files of the forms',
+    async run(_, folder = '') {
+      const { testForms } = await import('./forms/test.ts');
+      process.exitCode = await testForms(folder, print);
     },
   },
 };

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { basename } from 'node:path';
 import type {
   DescMessage,
   DescMethod,
@@ -6,7 +7,7 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { custom, unrecognized, type Violation, violationsOf } from '../domain/errors/violations.ts';
@@ -55,6 +56,8 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     const input = { id: context.id, query, body: checked.value };
     const key = takesKey ? { idempotencyKey: idempotencyKeyOf(request) } : {};
     const output = await context.call(rpc, Object.assign(spec.input(input, context), key));
+    const file = spec.file?.(output);
+    if (file !== undefined) return void nameFile(response, file).end(file.content);
     const answer = spec.answer(output, context);
     if (spec.notModified === undefined) return sendJson(response, status, answer);
     response.setHeader('content-type', 'application/json; charset=utf-8');
@@ -99,6 +102,14 @@ export function customRoute(
 ): Route {
   return { method, path, operation: { ...operation, name, ...(rpc && { rpc }) }, handle };
 }
+
+/** Says in the headers of a reply which generated file it is. */
+export function nameFile(response: Response, { mediaType, path }: GeneratedFile): Response {
+  response.setHeader('content-type', mediaType);
+  return response.setHeader('content-disposition', `inline; filename="${basename(path)}"`);
+}
+
+type GeneratedFile = { mediaType: string; path: string };
 
 /** The reply of a route by the properties that the response of its RPC has there. */
 export function replyOf<O extends DescMessage, P extends Properties<MessageShape<O>>>(
@@ -202,6 +213,8 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
   input(request: { id: string; query: Query; body: Body }, context: RouteContext): MessageInitShape<I>;
   reply: Reply;
   answer(output: MessageShape<O>, context: RouteContext): z.input<Reply>;
+  /** What is sent in place of the answer, if there is any. */
+  file?(output: MessageShape<O>): (GeneratedFile & { content: Uint8Array }) | undefined;
 };
 
 /** A body as the route reads it, or all that is wrong with it. */

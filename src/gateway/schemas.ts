@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { type SchemaFormatName, schemaFormats } from '../domain/contracts/generate.ts';
 import { RECEIVER_PATTERN } from '../domain/definition/delivery.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
@@ -112,3 +113,10 @@ export function idempotencyKeyOf({ headers }: IncomingMessage): string {
     violations,
   });
 }
+
+/** What may be generated of the answers to a form. */
+export const schemaFormat = z
+  .enum(Object.keys(schemaFormats) as SchemaFormatName[])
+  .or(z.literal('json-schema').transform(() => 'json_schema' as const));
+
+export const schemaTypes = Object.values(schemaFormats).map(({ mediaType }) => mediaType.replace(/;.*/, ''));

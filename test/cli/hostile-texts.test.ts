@@ -32,6 +32,9 @@ const typed: Record<string, string> = {
   'forms export DIR [--managed-by NAME]': 'forms export F/export --server S --key k',
   'forms types FORM --lang LANG --out DIR': 'forms types X --lang ts --out F/out --server S --key k',
   'forms types --all --lang LANG --out DIR': 'forms types --all --lang ts --out F/out --server S --key k',
+  'forms types --file FILE --lang LANG --out DIR':
+    'forms types --file F/forms/good.form.json --lang ts --out F/out --server S --key k',
+  'forms test DIR': 'forms test F/tested',
   'admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]':
     'admin keys create --name X --project X --scopes X',
   'admin keys list [--project NAME]': 'admin keys list --project X',
@@ -68,6 +71,10 @@ describe.each(['replies', 'errors'] as const)('a service with hostile texts in i
     mkdirSync(join(folder.path, 'forms'));
     const form = { name: hostile, fields: [{ id: 'a', type: hostile }] };
     writeFileSync(join(folder.path, 'forms', 'good.form.json'), JSON.stringify(goodForm));
+    mkdirSync(join(folder.path, 'tested'));
+    writeFileSync(join(folder.path, 'tested', 'good.form.json'), JSON.stringify(goodForm));
+    const cases = [{ name: hostile, answers: { [hostile]: hostile }, accepted: true }];
+    writeFileSync(join(folder.path, 'tested', 'good.test.json'), JSON.stringify(cases));
     if (kind === 'errors') {
       writeFileSync(
         join(folder.path, 'forms', `${hostile.replaceAll(/[/\0]/g, '')}.form.json`),

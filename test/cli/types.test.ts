@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { options } from '../domain/given.ts';
 import { program } from '../support/programs.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { temporaryFolder } from '../support/spawn.ts';
@@ -29,7 +30,10 @@ it('the types of all forms of a project are a module that buf generates from and
   writeFileSync(join(types, 'buf.gen.yaml'), JSON.stringify({ version: 'v2', plugins }));
   expect(await buf(types, 'lint')).toBe('');
   expect(await buf(types, 'generate')).toBe('');
-  const generated = readFileSync(join(types, 'gen/headlessforms/generated/contact/contact_answers_pb.ts'), 'utf8');
+  const generated = readFileSync(
+    join(types, 'gen/headlessforms/generated/contact/contact_answers_pb.ts'),
+    'utf8',
+  );
   expect(generated).toContain('export type ContactAnswers = ');
 
   const before = join(folder.path, 'before');
@@ -64,6 +68,47 @@ it('the types of one form come in each language, by its id or key', async () => 
   expect(JSON.parse(schema ?? '')).toMatchObject({ title: 'ContactAnswers', 'x-form-version': 1 });
 });
 
+it('the types of a file are those that applying it gives, but for the mark, and break a build before', async () => {
+  await using service = await startService();
+  using folder = temporaryFolder();
+  const [forms, out, applied] = ['forms', 'out', 'applied'].map((name) => join(folder.path, name));
+  const file = join(forms ?? '', 'contact.form.json');
+  mkdirSync(forms ?? '');
+  const write = (fields: unknown[]) => writeFileSync(file, JSON.stringify({ ...contact, fields }));
+  const generate = (to = '') => cli(service, 'types', '--file', file, '--lang', 'ts', '--out', to);
+  const read = (from = '') => readFileSync(join(from, 'contact.ts'), 'utf8').replace(/^(\/\/ .*\n)+/, '');
+  const topic = { id: 'topic', type: 'select', options: options('forms', 'exports') };
+
+  // Of a form that there is not yet, and of the next version.
+  for (const fields of [
+    [email, message],
+    [email, topic],
+  ]) {
+    write(fields);
+    expect(await generate(out)).toEqual({ code: 0, text: `${join(out ?? '', 'contact.ts')}\n` });
+    const { json } = await service.put('/v1/forms/by-key/contact', { ...contact, fields });
+    await cli(service, 'types', 'contact', '--lang', 'ts', '--out', applied ?? '');
+    expect(json.outcome).toMatch(/created|updated/);
+    expect(readFileSync(join(out ?? '', 'contact.ts'), 'utf8')).toContain('provisional');
+    expect(read(out)).toBe(read(applied));
+  }
+
+  writeFileSync(
+    join(out ?? '', 'use.ts'),
+    `import type { ContactAnswers } from './contact.ts';
+     export const topicOf = ({ topic }: ContactAnswers): string => topic ?? '';`,
+  );
+  const build = () =>
+    run('tsc', ['--ignoreConfig', '--noEmit', '--strict', '--allowImportingTsExtensions', 'use.ts'], {
+      cwd: out,
+      env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` },
+    });
+  await build();
+  write([email, message]);
+  await generate(out);
+  await expect(build()).rejects.toMatchObject({ stdout: expect.stringContaining("'topic' does not exist") });
+}, 120_000);
+
 it('types that can not be written are refused, and none are', async () => {
   await using service = await startService();
   using folder = temporaryFolder();
@@ -88,6 +133,17 @@ it('types that can not be written are refused, and none are', async () => {
   );
   expect(await refused('con-tact', '--all', '--lang', 'ts', ...out)).toContain('either FORM');
   expect(await refused('con-tact', '--lang', 'ts')).toContain('--out is missing');
+  expect(await refused('con-tact', '--file', 'x', '--lang', 'ts', ...out)).toContain('either FORM');
+  const file = join(folder.path, 'bad.form.yaml');
+  const ofFile = () => refused('--file', file, '--lang', 'ts', ...out);
+  expect(await ofFile()).toBe(`${file}: ENOENT: no such file or directory, open '${file}'\n`);
+  writeFileSync(file, 'name: Bad\nslug: bad\nfields: []\n');
+  expect(await ofFile()).toContain(`${file}:3:1: fields: `);
+  await service.post(
+    `/v1/forms/${(await service.put('/v1/forms/by-key/gone', contact)).json.form.id}/archive`,
+  );
+  writeFileSync(file, JSON.stringify({ ...contact, key: 'gone' }));
+  expect(await ofFile()).toContain('The form is archived');
 });
 
 /** What the command line says, and how it ends. */

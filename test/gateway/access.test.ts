@@ -43,6 +43,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['GET', '/v1/forms/:form/versions', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form/versions/:number', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form/versions/:version/schema', 'forms:read', 'stays shut'],
+  ['GET', '/v1/forms/by-key/:key/versions/current/schema', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/owner', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
   ['POST', '/v1/forms/:form/replay', 'webhooks:write', 'stays shut'],

@@ -354,6 +354,21 @@ export declare type ValidateFormRequest = Message<"headlessforms.v1.ValidateForm
    * @generated from field: string against_form_id = 2;
    */
   againstFormId: string;
+
+  /**
+   * What to generate of the answers, as publication would; unset: nothing.
+   *
+   * @generated from field: headlessforms.v1.AnswersSchemaFormat schema_format = 3;
+   */
+  schemaFormat: AnswersSchemaFormat;
+
+  /**
+   * The key of the form that this would make, by which generated code is named. Needs an API key. Of no account with
+   * `against_form_id`, whose form has its names.
+   *
+   * @generated from field: string key = 4;
+   */
+  key: string;
 };
 
 /**
@@ -395,6 +410,14 @@ export declare type ValidateFormResponse = Message<"headlessforms.v1.ValidateFor
    * @generated from field: bool breaking = 4;
    */
   breaking: boolean;
+
+  /**
+   * What `schema_format` asks for, marked as provisional. Fields have the numbers and names that they get if the
+   * definition is published now. Without `against_form_id` and `key`, the package is named after the definition's slug.
+   *
+   * @generated from field: headlessforms.v1.ProvisionalSchema schema = 5;
+   */
+  schema?: ProvisionalSchema | undefined;
 };
 
 /**
@@ -402,6 +425,40 @@ export declare type ValidateFormResponse = Message<"headlessforms.v1.ValidateFor
  * Use `create(ValidateFormResponseSchema)` to create a new message.
  */
 export declare const ValidateFormResponseSchema: GenMessage<ValidateFormResponse>;
+
+/**
+ * What is generated of a definition that is not published.
+ *
+ * @generated from message headlessforms.v1.ProvisionalSchema
+ */
+export declare type ProvisionalSchema = Message<"headlessforms.v1.ProvisionalSchema"> & {
+  /**
+   * The generated file.
+   *
+   * @generated from field: bytes content = 1;
+   */
+  content: Uint8Array;
+
+  /**
+   * Its media type.
+   *
+   * @generated from field: string media_type = 2;
+   */
+  mediaType: string;
+
+  /**
+   * Where it belongs in a folder with those of other forms, as in `GetAnswersSchemaResponse`.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.ProvisionalSchema.
+ * Use `create(ProvisionalSchemaSchema)` to create a new message.
+ */
+export declare const ProvisionalSchemaSchema: GenMessage<ProvisionalSchema>;
 
 /**
  * The request message for `CreateForm`.
@@ -1421,7 +1478,7 @@ export declare const PublicFormSchema: GenMessage<PublicForm>;
  */
 export declare type GetAnswersSchemaRequest = Message<"headlessforms.v1.GetAnswersSchemaRequest"> & {
   /**
-   * Required. The form.
+   * The form; empty: the one with `key`.
    *
    * @generated from field: string form_id = 1;
    */
@@ -1440,6 +1497,13 @@ export declare type GetAnswersSchemaRequest = Message<"headlessforms.v1.GetAnswe
    * @generated from field: headlessforms.v1.AnswersSchemaFormat format = 3;
    */
   format: AnswersSchemaFormat;
+
+  /**
+   * What names the form in files, in place of `form_id`.
+   *
+   * @generated from field: string key = 4;
+   */
+  key: string;
 };
 
 /**
@@ -1720,7 +1784,7 @@ export enum AnswersSchemaFormat {
   JSON_SCHEMA = 3,
 
   /**
-   * A type of the JSON, for TypeScript.
+   * Types of the JSON, for TypeScript: as answers are read, with open choices, and as they are sent.
    *
    * @generated from enum value: ANSWERS_SCHEMA_FORMAT_TYPESCRIPT = 4;
    */

@@ -2,8 +2,7 @@ import { lstatSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
-import { readFormFile } from '../../domain/definition/form-file.ts';
+import { type FormFileContent, readFormFile } from '../../domain/definition/form-file.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { RefusedError, reasonOf } from '../terminal.ts';
@@ -19,26 +18,33 @@ const fileName = /^(.+)\.form\.(json|yaml|yml)$/;
 export async function readFormFiles(folder: string, managedBy: string): Promise<FormFile[]> {
   const names = await formFilesIn(folder);
   if (names.length === 0) throw new RefusedError(`${folder}: No files named *.form.json or *.form.yaml`);
-  const read = await Promise.all(
-    names.map(async (name) => readForm(join(folder, name), await readFile(join(folder, name), 'utf8'))),
-  );
-  const forms = read.flatMap((each) =>
-    'problems' in each ? [] : [{ ...each, managedBy: each.managedBy ?? managedBy }],
-  );
+  const forms: FormFile[] = [];
+  const problems: string[] = [];
+  for (const name of names) {
+    try {
+      forms.push(await readForm(join(folder, name), managedBy));
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      problems.push(...error.lines);
+    }
+  }
   const shared = forms.flatMap(({ key, problemAt }, index) => {
     const first = forms.findIndex((form) => form.key === key);
     return first === index
       ? []
       : [problemAt({ path: 'key', message: `${forms[first]?.path} also has the key ${key}` })];
   });
-  refuseAll([...read.flatMap((each) => ('problems' in each ? each.problems : [])), ...shared]);
+  refuseAll([...problems, ...shared]);
   return forms;
 }
 
-/** The names of the files of a folder that hold a form, sorted. Throws a `RefusedError` if it can't be read. */
-export async function formFilesIn(folder: string): Promise<string[]> {
+/**
+ * The names of the files of a folder that hold a form, or what else `pattern` names, sorted. Throws a `RefusedError` if
+ * it can't be read.
+ */
+export async function formFilesIn(folder: string, pattern = fileName): Promise<string[]> {
   try {
-    return (await readdir(folder)).filter((name) => fileName.test(name)).sort();
+    return (await readdir(folder)).filter((name) => pattern.test(name)).sort();
   } catch (error) {
     throw new RefusedError(`${folder}: ${reasonOf(error)}`);
   }
@@ -103,35 +109,44 @@ export function refuseAll(problems: readonly string[]): void {
   if (problems.length > 0) throw new RefusedError([...problems, 'Nothing was applied.']);
 }
 
-function readForm(path: string, text: string): FileRead {
+/**
+ * What a file of JSON or YAML has, and what says where in it a problem is. Throws a `RefusedError` with all that makes it
+ * neither, and if it can't be read.
+ */
+export async function parseFile(path: string): Promise<Pick<FormFile, 'problemAt'> & { input: unknown }> {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const at = (offset: number, message: string) => {
     const { line, col } = lines.linePos(offset);
     return `${path}:${line}:${col}: ${message}`;
   };
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new RefusedError(`${path}: ${reasonOf(error)}`);
+  });
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  if (document.errors.length > 0)
+    throw new RefusedError(document.errors.map(({ pos, message }) => at(pos[0], message)));
   const problemAt: FormFile['problemAt'] = ({ path: place, message }) =>
     at(offsetOf(document, place), place === '' ? message : `${place}: ${message}`);
-  if (document.errors.length > 0)
-    return { problems: document.errors.map(({ pos, message }) => at(pos[0], message)) };
-  let input: unknown;
   try {
-    input = document.toJS();
+    return { input: document.toJS(), problemAt };
   } catch (error) {
-    return { problems: [at(0, reasonOf(error))] };
+    throw new RefusedError(at(0, reasonOf(error)));
   }
+}
+
+/** The form of one file. Throws a `RefusedError` that names each problem by its line. */
+export async function readForm(path: string, managedBy = ''): Promise<FormFile> {
+  const { input, problemAt } = await parseFile(path);
   const form = readFormFile(input);
-  if (!form.ok) return { problems: form.violations.map(problemAt) };
+  if (!form.ok) throw new RefusedError(form.violations.map(problemAt));
   const [, named = ''] = fileName.exec(path.slice(path.lastIndexOf('/') + 1)) ?? [];
   const key = form.key ?? named;
   const outdated = form.outdated.map((problem) => `could not be published today: ${problemAt(problem)}`);
   const warnings = [...outdated, ...form.warnings];
-  if (formKeyPattern.test(key)) return { ...form, key, path, problemAt, warnings };
-  return {
-    problems: [
-      at(0, `The key ${key} needs 1 to 64 of a-z, 0-9, ".", "_" and "-": rename the file, or give "key"`),
-    ],
-  };
+  if (formKeyPattern.test(key))
+    return { ...form, key, path, problemAt, warnings, managedBy: form.managedBy ?? managedBy };
+  const message = `The key ${key} needs 1 to 64 of a-z, 0-9, ".", "_" and "-": rename the file, or give "key"`;
+  throw new RefusedError(problemAt({ path: '', message }));
 }
 
 /** Where a dotted path leads in a document, or as far as it does: to the key of a property, or to an item. */
@@ -152,22 +167,14 @@ function offsetOf(document: Document.Parsed, path: string): number {
 }
 
 /** A form as a file has it. */
-export type FormFile = {
+export type FormFile = Omit<FormFileContent, 'key' | 'managedBy'> & {
   path: string;
   key: string;
   /** Empty: as it is. */
-  owner: string;
-  /** Empty: as it is. */
   managedBy: string;
-  secretVariable: string | undefined;
-  definition: FormDefinition;
-  /** What may be a mistake, as lines for people. */
-  warnings: string[];
   /** A problem at a path of the file's JSON, as a line for people. */
   problemAt: (problem: Pick<Violation, 'path' | 'message'>) => string;
 };
 
 /** `of` is the form that it is of, for messages. `path` is below the folder, with `/`. */
 export type NewFile = { path: string; content: string | Uint8Array; of: string };
-
-type FileRead = { problems: string[] } | (Omit<FormFile, 'managedBy'> & { managedBy: string | undefined });

@@ -78,10 +78,15 @@ async function planForm(client: Forms, file: FormFile, env: NodeJS.ProcessEnv): 
     const action = changes.length + beside.length > 0 ? 'update' : 'none';
     return { action, key, file, form, definition, changes, beside, isRefused: breaking };
   } catch (error) {
-    const violations = failureOf(error)?.violations ?? [];
-    if (!(error instanceof ConnectError) || violations.length === 0) throw error;
-    return violations.map(({ path, message }) => file.problemAt({ path: jsonPathOf(path) ?? path, message }));
+    return problemsIn(file, error);
   }
+}
+
+/** What the service has found wrong with the definition of a file, each at its line. Throws any other error. */
+export function problemsIn({ problemAt }: FormFile, error: unknown): string[] {
+  const violations = failureOf(error)?.violations ?? [];
+  if (!(error instanceof ConnectError) || violations.length === 0) throw error;
+  return violations.map(({ path, message }) => problemAt({ path: jsonPathOf(path) ?? path, message }));
 }
 
 function besideChange(name: string, from: string, to: string): BesideChange[] {

@@ -11,7 +11,7 @@ import { writeTypes } from './types.ts';
 /** Runs a command on forms and a folder. Returns its exit code. Throws a `RefusedError` where the service refuses. */
 export async function runFormsCommand(
   name: FormsCommandName,
-  { folder, server, key, managedBy = basename(resolve(folder)), lang = '', form, ...flags }: FormsCommand,
+  { folder, server, key, managedBy = basename(resolve(folder)), lang = '', ...flags }: FormsCommand,
   { env, print, note }: Omit<Terminal, 'now'>,
 ): Promise<number> {
   const { prune = false, yes = false, json = false, allowBreaking = false } = flags;
@@ -30,7 +30,7 @@ export async function runFormsCommand(
     if (name === 'plan') return await plan(options);
     if (name === 'apply')
       return await apply({ ...options, allowBreaking, confirm: yes ? async () => true : ask });
-    if (name === 'types') await writeTypes({ client, form, lang, out: folder, print });
+    if (name === 'types') await writeTypes({ ...flags, client, lang, out: folder, print });
     else await exportForms({ ...options, server, note });
     return 0;
   } catch (error) {
@@ -53,7 +53,8 @@ async function ask(): Promise<boolean> {
 export type FormsCommandName = 'plan' | 'apply' | 'export' | 'types';
 
 /**
- * `managedBy`: who keeps the forms; absent: the name of the folder. `form`: whose types are written; absent: of all.
+ * `managedBy`: who keeps the forms; absent: the name of the folder. `form` or the form of `file`: whose types are written;
+ * absent: of all.
  */
 type FormsCommand = {
   folder: string;
@@ -65,5 +66,6 @@ type FormsCommand = {
   json?: boolean | undefined;
   allowBreaking?: boolean | undefined;
   form?: string | undefined;
+  file?: string | undefined;
   lang?: string | undefined;
 };

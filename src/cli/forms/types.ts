@@ -5,8 +5,8 @@ import { hasCode } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { RefusedError, UsageError } from '../terminal.ts';
-import { type NewFile, writeFiles } from './files.ts';
-import { type Forms, listAllForms } from './plan.ts';
+import { type NewFile, readForm, writeFiles } from './files.ts';
+import { type Forms, listAllForms, problemsIn } from './plan.ts';
 
 /** What is generated of the answers to forms, as `--lang` names it. */
 const formats: Record<string, AnswersSchemaFormat> = {
@@ -16,23 +16,37 @@ const formats: Record<string, AnswersSchemaFormat> = {
 };
 
 /**
- * Writes the types of the answers to a form, or to all published forms of the project, into a folder. With proto files
+ * Writes the types of the answers to a form, to all published forms of the project, or to the form of a file as
+ * publication would make them, into a folder. With proto files
  * the folder is a module of buf; its `buf.yaml` is written once, so that it can be changed.
  *
  * Throws a `RefusedError` if there is no such form, or if two forms would be the same file.
  */
-export async function writeTypes({ client, form, lang, out, print }: TypesOptions): Promise<void> {
+export async function writeTypes({ client, form, file, lang, out, print }: TypesOptions): Promise<void> {
   const format = ownValue(formats, lang);
   if (format === undefined)
     throw new UsageError(`--lang: Expected one of ${Object.keys(formats).join(', ')}`);
 
-  const files: NewFile[] = [];
-  for (const { id, name: of } of await formsToWrite(client, form)) {
+  const files: NewFile[] = file === undefined ? [] : [await typesOfFile(client, file, format)];
+  for (const { id, name: of } of file === undefined ? await formsToWrite(client, form) : []) {
     const { path, content } = await client.getAnswersSchema({ formId: id, format });
     files.push({ path, content, of });
   }
   await writeFiles(out, files, { flag: 'w', print });
   if (format === AnswersSchemaFormat.PROTO) await writeModule(join(out, 'buf.yaml'));
+}
+
+async function typesOfFile(client: Forms, path: string, schemaFormat: AnswersSchemaFormat): Promise<NewFile> {
+  const file = await readForm(path);
+  const { key, definition } = file;
+  const [form] = (await client.listForms({ key, pageSize: 1 })).forms;
+  // A draft gets its numbers when it is first published.
+  const against =
+    form === undefined || form.status === FormStatus.DRAFT ? { key } : { againstFormId: form.id };
+  const { schema } = await client.validateForm({ definition, schemaFormat, ...against }).catch((error) => {
+    throw new RefusedError(problemsIn(file, error));
+  });
+  return { path: schema?.path ?? '', content: schema?.content ?? '', of: key };
 }
 
 /** The published forms of the project, or the one with this id or key. */
@@ -62,7 +76,9 @@ async function writeModule(path: string): Promise<void> {
 type TypesOptions = {
   client: Forms;
   /** The id or key of a form; absent: all that are published. */
-  form: string | undefined;
+  form?: string | undefined;
+  /** The file of a form, in place of it. */
+  file?: string | undefined;
   /** One of `formats`. */
   lang: string;
   /** The folder; it is made if there is none. */

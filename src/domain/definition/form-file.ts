@@ -3,7 +3,7 @@ import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formKeyPattern, formLimits } from '../limits/limits.ts';
-import { checkDefinition, definitionSchema } from './definition.ts';
+import { type FormDefinition as CheckedDefinition, checkDefinition, definitionSchema } from './definition.ts';
 import { definitionToMessage } from './definition-proto.ts';
 import { emailAddress, takingPrivateReceivers } from './delivery.ts';
 import { warningsOf } from './share.ts';
@@ -67,6 +67,7 @@ export function readFormFile(input: unknown): FormFileResult {
       managedBy,
       secretVariable,
       definition: definitionToMessage(checked.definition),
+      checked: checked.definition,
       warnings: warningsOf(checked.definition),
       outdated: checked.ok ? [] : checked.violations,
     };
@@ -97,18 +98,19 @@ export function formFileJsonSchema({ allowPrivateUrls }: { allowPrivateUrls: boo
 const variablePattern = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 const NO_LITERAL = `Name the environment variable that holds the secret: "\${WEBHOOK_SECRET}"`;
 
-export type FormFileResult =
-  | {
-      ok: true;
-      key: string | undefined;
-      /** Empty: as it is. */
-      owner: string;
-      managedBy: string | undefined;
-      secretVariable: string | undefined;
-      definition: FormDefinition;
-      /** What is allowed, and likely a mistake. */
-      warnings: string[];
-      /** What is refused unless it is published already. */
-      outdated: Violation[];
-    }
-  | { ok: false; violations: Violation[] };
+export type FormFileResult = (FormFileContent & { ok: true }) | { ok: false; violations: Violation[] };
+
+export type FormFileContent = {
+  key: string | undefined;
+  /** Empty: as it is. */
+  owner: string;
+  managedBy: string | undefined;
+  secretVariable: string | undefined;
+  definition: FormDefinition;
+  /** The same, as answers are checked by it. */
+  checked: CheckedDefinition;
+  /** What is allowed, and likely a mistake. */
+  warnings: string[];
+  /** What is refused unless it is published already. */
+  outdated: Violation[];
+};

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  AnswersSchemaFormat,
   type Form,
   FormSchema,
   FormsService,
@@ -8,11 +9,12 @@ import {
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { change } from '../../http/reply-parts.ts';
 import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
-import { flag, ifNoneMatch, jsonObject, pageQuery } from '../schemas.ts';
+import { flag, ifNoneMatch, jsonObject, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
 import {
   agentSchema,
   checkedDefinition,
@@ -89,8 +91,19 @@ export const formRoutes: Route[] = tagged('Forms', [
         .string()
         .default('')
         .describe('A published form: the reply says what the definition would change as its next version.'),
+      format: schemaFormat
+        .exactOptional()
+        .describe('Answers with types of the answers instead, as they would be after publication.'),
+      key: z.string().default('').describe('Of a new form: by which generated code is named.'),
     }),
-    input: ({ body, query: { against } }) => ({ definition: body, againstFormId: against }),
+    input: ({ body, query: { against, format, key } }) => ({
+      definition: body,
+      againstFormId: against,
+      schemaFormat: enumValue(AnswersSchemaFormat, format),
+      key,
+    }),
+    replyTypes: schemaTypes,
+    file: ({ schema }) => schema,
     errors: [404, 409, 410],
     reply: z.object({
       ok: z.literal(true),

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import { z } from 'zod';
 import {
   AnswersSchemaFormat,
@@ -6,7 +5,6 @@ import {
   FormsService,
   FormVersionSchema,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { enumValue } from '../../domain/enums.ts';
@@ -14,9 +12,9 @@ import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
 import { fieldsOf, from, shape, timeReply } from '../../http/shape.ts';
-import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
+import { customRoute, listRoute, nameFile, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, ifNoneMatch, pageQuery } from '../schemas.ts';
+import { flag, ifNoneMatch, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -38,11 +36,15 @@ const version = shape(FormVersionSchema, 'FormVersion', {
   definition: from(({ definition }) => definitionOf(definition), definitionSchema),
 });
 
-const schemaQuery = z.object({
-  format: z
-    .enum(['proto', 'descriptor_set', 'json_schema', 'typescript'] satisfies SchemaFormatName[])
-    .default('json_schema'),
-});
+const schemaQuery = z.object({ format: schemaFormat.default('json_schema') });
+
+const schemaRoute = {
+  query: schemaQuery,
+  notModified: true as const,
+  headers: ifNoneMatch,
+  replyTypes: schemaTypes,
+  handle: sendSchema,
+};
 
 /** A form as a file has it. */
 const formFile = definitionBeside(
@@ -122,13 +124,16 @@ export const versionRoutes: Route[] = tagged('Forms', [
     ...replyOf(rpcs.getFormVersion.output, { version }),
   }),
   customRoute('get', '/v1/forms/:id/versions/:version/schema', rpcs.getAnswersSchema, {
+    ...schemaRoute,
     summary: 'A schema of the answers to a version, from which clients get types',
     segments: { version: z.union([z.int().min(1), z.literal('current')]) },
-    query: schemaQuery,
-    notModified: true,
-    headers: ifNoneMatch,
-    replyTypes: Object.values(schemaFormats).map(({ mediaType }) => mediaType.split(';', 1).join()),
-    handle: sendSchema,
+  }),
+  customRoute('get', '/v1/forms/by-key/:key/versions/current/schema', rpcs.getAnswersSchema, {
+    ...schemaRoute,
+    name: 'getAnswersSchemaByKey',
+    summary: 'The same of the current version of the form with a key',
+    segments: { key: z.string().regex(formKeyPattern) },
+    errors: [404],
   }),
 ]);
 
@@ -136,15 +141,15 @@ export const versionRoutes: Route[] = tagged('Forms', [
 async function sendSchema(context: RouteContext): Promise<void> {
   const { id: formId, request, response } = context;
   const { format } = readQuery(request, schemaQuery);
-  const segment = request.params.version;
+  const { version: segment = 'current', key = '' } = request.params;
   const version = segment === 'current' ? 0 : numberOf(segment) || UNKNOWN;
   const schema = await context.call(rpcs.getAnswersSchema, {
     formId,
+    key: String(key),
     version,
     format: enumValue(AnswersSchemaFormat, format),
   });
-  response.setHeader('content-type', schema.mediaType);
-  response.setHeader('content-disposition', `inline; filename="${basename(schema.path)}"`);
+  nameFile(response, schema);
   sendTagged(request, response, schema.content);
 }
 

@@ -33,7 +33,9 @@ export function replyHeaders(status: number, { rpc, replyTypes, notModified, rep
     ...(notModified && status < 400 ? (['ETag', 'Cache-Control'] as const) : []),
     ...(status === 200 && isList(reply) ? (['Link'] as const) : []),
     ...(status === 303 ? (['Location'] as const) : []),
-    ...(status === 200 && isFile(replyTypes) ? (['Content-Disposition'] as const) : []),
+    ...(status === 200 && reply === undefined && isFile(replyTypes)
+      ? (['Content-Disposition'] as const)
+      : []),
   ];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

@@ -5,20 +5,22 @@ import type {
   FormsService,
   ValidateFormRequest,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
+import type { VersionToDescribe } from '../../domain/contracts/answers-file.ts';
 import { refusedBy } from '../../domain/contracts/changes.ts';
-import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { firstContract } from '../../domain/contracts/contract.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { fingerprint } from '../../domain/json/json-text.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { archiveForm, insertForm, listForms } from '../../store/forms/forms.ts';
-import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
+import { findVersionByNumber, listVersions, placeOfNext } from '../../store/forms/versions.ts';
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
@@ -49,7 +51,7 @@ import {
   refuseUnlessPublished,
   withAffected,
 } from './publishing.ts';
-import { schemaMethods } from './schemas.ts';
+import { provisionalSchema, schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
@@ -175,9 +177,11 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
   const caller = callerOf(call);
   const { allowPrivateWebhooks: allowPrivateUrls } = settings;
   const keyless = caller.keyId === undefined;
+  const { key } = readFormKey({ key: request.key }, { keyless });
   if (request.againstFormId === '') {
     const { definition } = readDefinition(request.definition, { keyless, allowPrivateUrls });
-    return describe(definition);
+    const contract = firstContract(key ?? definition.slug, definition);
+    return describe(request, { formId: '', definition, contract });
   }
   if (keyless) throw failed(Reason.MISSING_KEY, 'Comparing with a form needs an API key');
   const form = await changeableForm(database, caller, request.againstFormId);
@@ -189,17 +193,21 @@ async function validateForm(context: ServiceContext, request: ValidateFormReques
     ...nextOf(former),
   });
   const changes = await changesSince(database, form.id, former, definition);
+  const checked = { definition, checksum: fingerprint(definition) };
+  const { contract } = await placeOfNext(database, form, checked);
   return {
-    ...describe(definition),
+    ...describe(request, { formId: form.id, definition, contract }),
     changes: await withAffected(database, caller, form, changes),
     breaking: refusedBy(former.settings, changes).length > 0,
   };
 }
 
-function describe(definition: FormDefinition) {
+function describe({ schemaFormat }: ValidateFormRequest, unpublished: VersionToDescribe) {
+  const { definition } = unpublished;
   return {
     definition: definitionToMessage(definition),
     missingTranslations: missingTranslations(definition),
+    schema: provisionalSchema(schemaFormat, unpublished),
   };
 }
 

@@ -10,16 +10,18 @@ import { firstContract } from '../../domain/contracts/contract.ts';
 import { generateSchema, type SchemaFormatName } from '../../domain/contracts/generate.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
+import { enumName } from '../../domain/enums.ts';
 import { notFound } from '../../domain/errors/failure.ts';
 import { longestAnswer } from '../../domain/fields/index.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
-import type { Form } from '../../store/forms/forms.ts';
+import { type Form, findFormByKey } from '../../store/forms/forms.ts';
 import { contractOf, findVersion, findVersionByNumber, type Version } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { unknownValue } from '../request-values.ts';
 import { projectForm } from './form-access.ts';
+import { readFormKey } from './form-keys.ts';
 import { agentSchemaToMessage, formToMessage, formToStranger } from './form-proto.ts';
 
 /** The RPCs that describe what a version asks. */
@@ -41,20 +43,25 @@ export function schemaMethods({ database }: Pick<ServiceContext, 'database'>) {
       return { form: message, jsonSchema: answersSchema(definition) };
     },
 
-    async getAnswersSchema({ formId, format, version: number }, call) {
-      const form = await projectForm(database, callerOf(call), formId);
-      const name = formats[format];
-      if (name === undefined) throw unknownValue('format', AnswersSchemaFormatSchema);
+    async getAnswersSchema(request, call) {
+      const { formId, format, version: number } = request;
+      const caller = callerOf(call);
+      const { key } = readFormKey({ key: request.key }, { keyless: false });
+      const named = key && (await findFormByKey(database, caller.projectId, key));
+      if (key !== null && named === null) throw notFound('form');
+      const form = named || (await projectForm(database, caller, formId));
       const version = await versionAsked(database, form, number);
-      const described: VersionToDescribe =
+      const contract =
         version === null
-          ? draftToDescribe(form)
-          : { ...version, version: version.number, contract: await contractOf(database, version) };
+          ? firstContract(form.key ?? form.id, draftOf(form))
+          : await contractOf(database, version);
+      const asked = version ?? { definition: draftOf(form) };
+      const described = { ...asked, version: version?.number, formId: form.id, contract };
       return {
-        ...generateSchema(name, described),
+        ...generateSchema(formatNamed(format, 'format'), described),
         version: version?.number ?? 0,
         formVersionId: version?.id ?? '',
-        checksum: described.checksum,
+        checksum: version?.checksum ?? '',
         provisional: version === null,
       };
     },
@@ -78,21 +85,19 @@ async function versionAsked(db: Queries, form: Form, number: number): Promise<Ve
   return version;
 }
 
-function draftToDescribe(form: Form): VersionToDescribe {
-  const definition = draftOf(form);
-  const contract = firstContract(form.id, definition);
-  return { formId: form.id, version: undefined, checksum: '', definition, contract };
+/** What is generated of a definition that is not published; undefined if the request asks for nothing. */
+export function provisionalSchema(format: AnswersSchemaFormat, version: VersionToDescribe) {
+  if (format === AnswersSchemaFormat.UNSPECIFIED) return undefined;
+  return generateSchema(formatNamed(format, 'schema_format'), version);
+}
+
+function formatNamed(format: AnswersSchemaFormat, path: string): SchemaFormatName {
+  const name = enumName(AnswersSchemaFormat, format);
+  if (name === undefined) throw unknownValue(path, AnswersSchemaFormatSchema);
+  return name;
 }
 
 function draftOf({ id, draftDefinition }: Form) {
   if (draftDefinition === null) throw new TypeError(`The form ${id} has no definition`);
   return draftDefinition;
 }
-
-const formats: Record<AnswersSchemaFormat, SchemaFormatName | undefined> = {
-  [AnswersSchemaFormat.UNSPECIFIED]: undefined,
-  [AnswersSchemaFormat.PROTO]: 'proto',
-  [AnswersSchemaFormat.DESCRIPTOR_SET]: 'descriptor_set',
-  [AnswersSchemaFormat.JSON_SCHEMA]: 'json_schema',
-  [AnswersSchemaFormat.TYPESCRIPT]: 'typescript',
-};

@@ -231,8 +231,9 @@ export async function publishVersion(
   tx: Transaction,
   { formId, currentId, version, breaking }: Publication,
 ): Promise<Version> {
-  const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
-  const current = known ?? (await insertNextVersion(tx, formId, currentId, version));
+  const { known, ...place } = await placeOfNext(tx, { id: formId, currentVersionId: currentId }, version);
+  const current = known ?? { ...version, formId, ...place, breaking: false };
+  if (known === null) await tx.write((em) => em.insert(VersionEntity, current));
   if (breaking) await tx.write((em) => em.nativeUpdate(VersionEntity, { id: current.id }, { breaking }));
   await tx.execute(
     `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
@@ -246,24 +247,25 @@ function retentionDaysOf({ definition }: NewVersion): number | null {
   return definition.settings.retentionDays ?? null;
 }
 
-/** The form's row is locked, so that no other version takes the number, and none gives numbers to fields. */
-async function insertNextVersion(
-  tx: Transaction,
-  formId: string,
-  currentId: string,
-  version: NewVersion,
-): Promise<Version> {
-  const newest = await tx.read((em) =>
+/**
+ * The place that a definition gets in a form by publication now: that of the version that has it already, else that of a
+ * further one. Where the form's row is locked, no other version takes the number, and none gives numbers to fields.
+ */
+export async function placeOfNext(
+  db: Queries,
+  { id: formId, currentVersionId: currentId }: { id: string; currentVersionId: string | null },
+  { definition, checksum }: Pick<Version, 'definition' | 'checksum'>,
+): Promise<{ known: Version | null; number: number; contract: Contract }> {
+  const known = await db.read((em) => em.findOne(VersionEntity, { formId, checksum }));
+  if (known !== null) return { known, number: known.number, contract: await contractOf(db, known) };
+  const newest = await db.read((em) =>
     em.findOne(VersionEntity, { formId }, { orderBy: { number: 'desc' } }),
   );
-  const current = newest?.id === currentId ? newest : await findVersion(tx, currentId);
+  const current = newest?.id === currentId ? newest : await findVersion(db, currentId ?? '');
   if (newest === null || current === null) throw new TypeError(`The form ${formId} has no version`);
-  const { nextNumber } = await contractOf(tx, newest);
-  const before = { ...current, contract: await contractOf(tx, current) };
-  const contract = nextContract(before, version.definition, nextNumber);
-  const next = { ...version, formId, number: newest.number + 1, contract, breaking: false };
-  await tx.write((em) => em.insert(VersionEntity, next));
-  return next;
+  const { nextNumber } = await contractOf(db, newest);
+  const before = { ...current, contract: await contractOf(db, current) };
+  return { known, number: newest.number + 1, contract: nextContract(before, definition, nextNumber) };
 }
 
 /** A field that a form asks or asked, in one of its meanings. */

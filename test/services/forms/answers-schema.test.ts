@@ -4,6 +4,8 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AnswersSchemaFormat, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { definitionToMessage } from '../../../src/domain/definition/definition-proto.ts';
+import { givenDefinition } from '../../domain/given.ts';
 import { oneEngine } from '../../support/database.ts';
 import { startService, type TestService } from '../../support/server.ts';
 
@@ -98,8 +100,112 @@ describe.each(oneEngine('postgres'))('schemas of answers on %s', (engine) => {
 
     const draft = await schema(id, 'current');
 
-    expect(draft.text).toContain('The numbers are provisional until the form is published.');
+    expect(draft.text).toContain('The numbers are provisional until it is published.');
     expect((await schema(id, 1)).status).toBe(404);
+  });
+
+  it('are those of publication before a definition is published, but for the mark', async () => {
+    const histories = [
+      [
+        text('a', 'b'),
+        text('b', 'c'),
+        [...text('a'), { id: 'b', type: 'number' }, { id: 'from', type: 'text' }],
+      ],
+      // What was published before gets its former version back.
+      [text('a', 'b'), text('b', 'c'), text('a', 'b')],
+      [text('a'), text('a')],
+    ];
+    for (const fields of histories) {
+      const [first = [], ...rest] = fields.slice(0, -1);
+      const next = definitionOf(fields.at(-1) ?? []);
+      for (const format of ['proto', 'typescript', 'json_schema', 'json-schema', 'descriptor_set']) {
+        const id = await givenVersions(first, ...rest);
+        const before = await service.post(`/v1/forms/validate?against=${id}&format=${format}`, next);
+        await service.post(`/v1/forms/${id}/versions`, next);
+        const after = await schema(id, 'current', format);
+
+        const header = ['content-type', 'content-disposition'] as const;
+        expect(header.map((name) => before.headers.get(name))).toEqual(
+          header.map((name) => after.headers.get(name)),
+        );
+        expect(unmarked(before.text)).toBe(unmarked(after.text));
+        if (format !== 'descriptor_set') {
+          expect(before.text).toMatch(/provisional/);
+          expect(after.text).not.toMatch(/provisional/);
+        }
+      }
+    }
+  });
+
+  it('of a new form are named by its key, which publication keeps, and else by its slug', async () => {
+    const definition = definitionOf(text('a'));
+    const validate = (query: string, options = {}) =>
+      service.post(`/v1/forms/validate?${query}`, definition, options);
+
+    const bySlug = await validate('format=proto');
+    const byKey = await validate('format=proto&key=con.tact');
+    await service.post('/api/forms/create', { ...definition, key: 'con.tact' });
+    const ofDraft = await service.get('/v1/forms/by-key/con.tact/versions/current/schema?format=proto');
+    await service.put('/v1/forms/by-key/con.tact', { ...definition, owner: 'owner@example.com' });
+    const published = await service.get('/v1/forms/by-key/con.tact/versions/current/schema?format=proto');
+
+    expect(bySlug.text).toContain('package headlessforms.generated.contact;');
+    expect(bySlug.text).toContain('// Answers to the form "Contact", by a definition that is not published.');
+    expect(unmarked(byKey.text)).toBe(unmarked(published.text));
+    expect(unmarked(ofDraft.text)).toBe(unmarked(published.text));
+    expect(published.text).toContain('package headlessforms.generated.con_tact;');
+    expect(published.headers.get('content-disposition')).toBe('inline; filename="contact_answers.proto"');
+    const wrong = await validate('format=xml&key=A');
+    expect([wrong.status, wrong.json.error.details.map(({ path }: { path: string }) => path)]).toEqual([
+      400,
+      ['format'],
+    ]);
+    expect((await validate('key=A')).json.error.details[0]).toMatchObject({ path: 'key' });
+    expect((await validate('')).json).toMatchObject({ ok: true, form: { name: 'Contact' } });
+  });
+
+  it('of a definition that is not published come with its changes by RPC', async () => {
+    const id = await givenVersions(text('a'));
+    const transport = createConnectTransport({ baseUrl: service.url, httpVersion: '1.1' });
+    const forms = createClient(FormsService, transport);
+    const headers = { authorization: `Bearer ${service.key}` };
+    const definition = definitionToMessage(givenDefinition({ fields: text('a', 'from') }));
+
+    const asked = { definition, againstFormId: id, schemaFormat: AnswersSchemaFormat.PROTO };
+    const { schema: made, changes } = await forms.validateForm(asked, { headers });
+    const { schema: none } = await forms.validateForm({ definition }, { headers });
+    // @ts-expect-error No format.
+    const unknown = forms.validateForm({ definition, schemaFormat: 99 }, { headers });
+
+    expect(Buffer.from(made?.content ?? '').toString()).toContain(
+      'optional string from_2 = 2 [json_name = "from"];',
+    );
+    expect(made).toMatchObject({
+      mediaType: 'text/x-protobuf; charset=utf-8',
+      path: `headlessforms/generated/${id}/contact_answers.proto`,
+    });
+    expect(changes.map(({ path }) => path)).toEqual(['fields.from']);
+    expect(none).toBeUndefined();
+    await expect(unknown).rejects.toThrow(/schema_format/);
+  });
+
+  it('are found by the key of the form, in the project of the caller', async () => {
+    const { json } = await service.put('/v1/forms/by-key/survey', {
+      ...definitionOf(text('a')),
+      owner: 'owner@example.com',
+    });
+    const path = (key: string) => `/v1/forms/by-key/${key}/versions/current/schema`;
+    const other = await service.givenKey(['submissions:read']);
+
+    const found = await service.get(path('survey'));
+
+    expect(found.status).toBe(200);
+    expect(found.text).toBe((await schema(json.form.id, 'current', 'json_schema')).text);
+    const etag = found.headers.get('etag') ?? '';
+    expect((await service.get(path('survey'), { headers: { 'if-none-match': etag } })).status).toBe(304);
+    expect((await service.get(path('nobody'))).status).toBe(404);
+    expect((await service.get(path('survey'), { key: '' })).status).toBe(401);
+    expect((await service.get(path('survey'), { key: other })).json.error.reason).toBe('insufficient_scope');
   });
 
   it('read what is stored, and what they write is taken', async () => {
@@ -155,3 +261,10 @@ describe.each(oneEngine('postgres'))('schemas of answers on %s', (engine) => {
     expect((await service.get(`/v1/forms/${id}/agent-schema?version=0`)).status).toBe(400);
   });
 });
+
+/** What is generated without what says which version it is of, or that it is of none. */
+function unmarked(text: string): string {
+  return text
+    .replace(/^\/\/ .*\n\/\/ .*\n/, '')
+    .replace(/^ {2}"x-(provisional|form-version|checksum)": .*\n/gm, '');
+}
