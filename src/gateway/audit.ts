@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
 import { auditActions } from '../domain/audit.ts';
+import { optional } from '../domain/json/optional.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { fieldsOf, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, tagged } from './route.ts';
@@ -29,19 +30,14 @@ const auditEntry = shape(AuditEntrySchema, 'AuditEntry', {
 });
 
 const auditQuery = largePageQuery.extend({
-  actor: z.string().min(1).exactOptional().describe('Only what this actor did.'),
-  action: z
-    .string()
-    .min(1)
-    .exactOptional()
-    .describe('Only this action; what ends in `.`, such as `submission.`, is all of a kind.'),
-  resource: z
-    .string()
-    .min(1)
-    .exactOptional()
-    .describe('Only what was done to this, or to something of this form.'),
-  created_after: timeInput.exactOptional().describe('Only what was done at or after this time.'),
-  created_before: timeInput.exactOptional().describe('Only what was done before this time.'),
+  actor: optional(z.string().min(1), 'Only what this actor did.'),
+  action: optional(
+    z.string().min(1),
+    'Only this action; what ends in `.`, such as `submission.`, is all of a kind.',
+  ),
+  resource: optional(z.string().min(1), 'Only what was done to this, or to something of this form.'),
+  created_after: optional(timeInput, 'Only what was done at or after this time.'),
+  created_before: optional(timeInput, 'Only what was done before this time.'),
 });
 
 /** The route of the audit log. */

@@ -10,6 +10,7 @@ import {
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { enumName, enumValue } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
+import { optional } from '../domain/json/optional.ts';
 import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
@@ -19,7 +20,7 @@ const { method: rpcs } = WebhooksService;
 const status = z.enum(['pending', 'delivered', 'failed']);
 
 const deliveriesQuery = pageQuery.extend({
-  status: status.exactOptional().describe('Only those with this status.'),
+  status: optional(status, 'Only those with this status.'),
 });
 
 const replayed =
@@ -27,7 +28,7 @@ const replayed =
 
 const replayBody = z
   .strictObject({
-    status: z.enum(['failed', 'missed']).exactOptional().describe(replayed),
+    status: optional(z.enum(['failed', 'missed']), replayed),
     created_after: timeInput.exactOptional(),
     created_before: timeInput.exactOptional(),
   })
@@ -39,11 +40,10 @@ function replayOf({ status, ...range }: z.output<typeof replayBody>) {
 
 const testWebhookBody = z
   .strictObject({
-    form_id: z
-      .string()
-      .min(1)
-      .exactOptional()
-      .describe('The form whose fields the answers are made up for; absent: the webhook’s, or the newest.'),
+    form_id: optional(
+      z.string().min(1),
+      'The form whose fields the answers are made up for; absent: the webhook’s, or the newest.',
+    ),
   })
   .meta({ id: 'TestWebhookInput' });
 

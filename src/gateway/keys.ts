@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { optional } from '../domain/json/optional.ts';
 import { keyLimits, pageSizes, projectPattern } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { fieldsOf, shape, timeReply } from '../http/shape.ts';
@@ -28,9 +29,10 @@ const createKeyBody = z
       .min(1)
       .exactOptional()
       .meta({ pattern: projectPattern.source, description: 'Absent: the caller’s own.' }),
-    expires_in: seconds({ min: 1, max: keyLimits.seconds })
-      .exactOptional()
-      .describe('Seconds; absent: it ends with the key that makes it, or never.'),
+    expires_in: optional(
+      seconds({ min: 1, max: keyLimits.seconds }),
+      'Seconds; absent: it ends with the key that makes it, or never.',
+    ),
   })
   .meta({ id: 'CreateKeyInput' });
 
@@ -67,12 +69,10 @@ export const keyRoutes: Route[] = tagged('Keys', [
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',
     query: z.object({
-      children: z
-        .literal('revoke')
-        .exactOptional()
-        .describe(
-          'Revokes the keys, too, that it made. Without this, a key that made some that work is refused.',
-        ),
+      children: optional(
+        z.literal('revoke'),
+        'Revokes the keys, too, that it made. Without this, a key that made some that work is refused.',
+      ),
     }),
     input: ({ id, query: { children } }) => ({ keyId: id, revokeChildren: children === 'revoke' }),
     errors: [409],

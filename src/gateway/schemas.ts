@@ -7,6 +7,7 @@ import { RECEIVER_PATTERN } from '../domain/definition/delivery.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
+import { optional } from '../domain/json/optional.ts';
 import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes, secretLength } from '../domain/limits/limits.ts';
 import { durationOf } from '../http/shape.ts';
 
@@ -43,7 +44,7 @@ export const template = jsonObject.describe(
 
 /** Of a route whose replies have an `ETag`. */
 export const ifNoneMatch = {
-  'If-None-Match': z.string().exactOptional().describe('The `ETag` of a reply before.'),
+  'If-None-Match': optional(z.string(), 'The `ETag` of a reply before.'),
 };
 
 /** `true` or `false` in a query; absent: false. */
@@ -72,7 +73,7 @@ function pageQueryWith(unset: number) {
         minimum: 1,
         description: `How many to return, default ${unset}; above ${pageSizes.max} reads as ${pageSizes.max}.`,
       }),
-    cursor: z.string().min(1).exactOptional().describe('The `next_cursor` of the page before.'),
+    cursor: optional(z.string().min(1), 'The `next_cursor` of the page before.'),
   });
 }
 

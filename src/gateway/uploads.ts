@@ -8,6 +8,7 @@ import {
 import { reasonOf } from '../domain/errors/failure.ts';
 import { pathOf, required } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
+import { optional } from '../domain/json/optional.ts';
 import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
 import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
@@ -22,12 +23,11 @@ const { method: rpcs } = UploadsService;
 
 /** The field and the name of a file that is sent as the raw body; a form's post has them as inputs. */
 const uploadQuery = z.object({
-  field: z
-    .string()
-    .min(1)
-    .exactOptional()
-    .describe('The id of the file field; in a form’s post its input `field`, before the file.'),
-  filename: z.string().max(MAX_FILENAME_LENGTH).exactOptional().describe('The name of a raw body’s file.'),
+  field: optional(
+    z.string().min(1),
+    'The id of the file field; in a form’s post its input `field`, before the file.',
+  ),
+  filename: optional(z.string().max(MAX_FILENAME_LENGTH), 'The name of a raw body’s file.'),
 });
 
 const upload = shape(UploadSchema, '', {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { webhookHeaderLimits } from '../domain/delivery/webhook-headers.ts';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
+import { optional } from '../domain/json/optional.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
 import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
@@ -19,10 +20,10 @@ const url = receiverUrl;
 const events = z.array(event).max(registrableNames.length).meta({ minItems: 1, uniqueItems: true });
 const formId = z.string().min(1);
 
-const traceparent = z
-  .boolean()
-  .exactOptional()
-  .describe('Whether deliveries have a `traceparent` header, where the service records traces.');
+const traceparent = optional(
+  z.boolean(),
+  'Whether deliveries have a `traceparent` header, where the service records traces.',
+);
 
 const headers = z
   .record(z.string(), z.string())
@@ -32,12 +33,8 @@ const headers = z
 
 const filter = z
   .strictObject({
-    source: z.string().min(1).exactOptional().describe('Only submissions with this source.'),
-    field_id: z
-      .string()
-      .min(1)
-      .exactOptional()
-      .describe('Only those whose answer to this field is `value`, or has it.'),
+    source: optional(z.string().min(1), 'Only submissions with this source.'),
+    field_id: optional(z.string().min(1), 'Only those whose answer to this field is `value`, or has it.'),
     value: z.union([z.string(), z.number(), z.boolean()]).exactOptional(),
   })
   .meta({
@@ -45,10 +42,7 @@ const filter = z
     description: 'Which submissions it receives. Other events are not filtered.',
   });
 
-const ed25519 = z
-  .boolean()
-  .exactOptional()
-  .describe('Whether `webhook-signature` has a `v1a` signature (Ed25519), too.');
+const ed25519 = optional(z.boolean(), 'Whether `webhook-signature` has a `v1a` signature (Ed25519), too.');
 
 /** What these are in messages. Null, which removes them, is empty there. */
 const toEvents = (names: z.output<typeof events>) => names.map((name) => registrableEvents[name]);
@@ -63,7 +57,7 @@ const createWebhookBody = z
     url,
     events: events.transform(toEvents).describe('At least one, each once.'),
     secret: signingSecret.exactOptional(),
-    form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
+    form_id: optional(formId, 'Absent: all forms of the project.'),
     traceparent,
     template: template.exactOptional(),
     headers: headers.transform(toHeaders).exactOptional(),
@@ -76,28 +70,24 @@ const updateWebhookBody = z
   .strictObject({
     url: url.exactOptional(),
     events: events.min(1).transform(toEvents).exactOptional(),
-    active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
+    active: optional(z.boolean(), 'true turns the webhook on again, false turns it off.'),
     traceparent,
-    template: template
-      .nullable()
-      .transform((given) => given ?? {})
-      .exactOptional()
-      .describe('null removes it.'),
-    headers: headers
-      .nullable()
-      .transform(toHeaders)
-      .exactOptional()
-      .describe('In place of all before; null removes them.'),
-    filter: filter.nullable().transform(toFilter).exactOptional().describe('null removes it.'),
+    template: optional(
+      template.nullable().transform((given) => given ?? {}),
+      'null removes it.',
+    ),
+    headers: optional(headers.nullable().transform(toHeaders), 'In place of all before; null removes them.'),
+    filter: optional(filter.nullable().transform(toFilter), 'null removes it.'),
     ed25519,
   })
   .meta({ id: 'UpdateWebhookInput' });
 
 const rotateSecretBody = z
   .strictObject({
-    effective_in: seconds(secretDelaySeconds)
-      .exactOptional()
-      .describe('Seconds until deliveries are signed with the new secret.'),
+    effective_in: optional(
+      seconds(secretDelaySeconds),
+      'Seconds until deliveries are signed with the new secret.',
+    ),
   })
   .meta({ id: 'RotateSecretInput' });
 
@@ -113,23 +103,17 @@ const webhook = shape(WebhookSchema, 'Webhook', {
   created_at: timeReply,
   disabled_at: timeReply.nullable(),
   disabled_reason: z.string().nullable(),
-  traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
-  template: template.exactOptional().describe('Only if it has one.'),
+  traceparent: optional(z.literal(true), 'Only if deliveries have that header.'),
+  template: optional(template, 'Only if it has one.'),
   secret_format: z
     .enum(['whsec', 'raw'])
     .nullable()
     .describe(
       'How libraries of Standard Webhooks read the secret: as `whsec_` and base64, or as the key itself.',
     ),
-  header_names: z
-    .array(z.string())
-    .exactOptional()
-    .describe('Only if it has headers; their values are never shown.'),
-  filter: filter.exactOptional().describe('Only if it has one.'),
-  public_key: z
-    .string()
-    .exactOptional()
-    .describe('`whpk_…`, by which `v1a` signatures are checked. Only if it has these.'),
+  header_names: optional(z.array(z.string()), 'Only if it has headers; their values are never shown.'),
+  filter: optional(filter, 'Only if it has one.'),
+  public_key: optional(z.string(), '`whpk_…`, by which `v1a` signatures are checked. Only if it has these.'),
 });
 
 const publicKeyReply = z.object({
@@ -146,7 +130,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     errors: [404, 409],
     ...replyOf(rpcs.createWebhook.output, {
       webhook,
-      secret: z.string().exactOptional().describe('Only if the service made it, and only here.'),
+      secret: optional(z.string(), 'Only if the service made it, and only here.'),
     }),
   }),
   listRoute('/v1/webhooks', rpcs.listWebhooks, {

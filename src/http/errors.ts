@@ -16,6 +16,7 @@ import {
   withFailure,
 } from '../domain/errors/failure.ts';
 import { summarize, type Violation, violationCodes, withReceived } from '../domain/errors/violations.ts';
+import { optional } from '../domain/json/optional.ts';
 import { change } from './reply-parts.ts';
 
 /**
@@ -234,27 +235,25 @@ export const errorBody = z
           path: z.string().describe('A dotted path into the input, such as `fields.0.id`.'),
           code: z.enum(violationCodes),
           message: z.string().describe('What was expected.'),
-          received: z
-            .string()
-            .exactOptional()
-            .describe(
-              'What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects, and of ' +
-                'what may be a secret, the type alone. Absent if nothing came.',
-            ),
+          received: optional(
+            z.string(),
+            'What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects, and of ' +
+              'what may be a secret, the type alone. Absent if nothing came.',
+          ),
         }),
       ),
       reason: z
         .enum(Object.keys(failures).map((reason) => nameOf(Number(reason))))
         .describe('The finer word beside the code.'),
-      submission_id: z
-        .string()
-        .exactOptional()
-        .describe('The submission that a session already has, or that the `Idempotency-Key` belongs to.'),
-      session_id: z.string().exactOptional().describe('The session that the `Idempotency-Key` belongs to.'),
-      changes: z
-        .array(change.schema)
-        .exactOptional()
-        .describe('What the form’s `compatibility` refuses, at most 40 changes.'),
+      submission_id: optional(
+        z.string(),
+        'The submission that a session already has, or that the `Idempotency-Key` belongs to.',
+      ),
+      session_id: optional(z.string(), 'The session that the `Idempotency-Key` belongs to.'),
+      changes: optional(
+        z.array(change.schema),
+        'What the form’s `compatibility` refuses, at most 40 changes.',
+      ),
       retryable: z.boolean().describe('Whether the same request can succeed later without any change.'),
       retry_after: z
         .number()

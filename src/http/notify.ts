@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { NotificationSchema } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { optional } from '../domain/json/optional.ts';
 import { notifyLimits, sessionSeconds } from '../domain/limits/limits.ts';
 import { durationOf, fieldsOf, shape, timeReply } from './shape.ts';
 
@@ -32,5 +33,5 @@ export const notification = shape(NotificationSchema, 'Notification', {
   sent_at: timeReply.nullable().describe('When the last notification was sent.'),
   failed: z.boolean().describe('Whether one can’t be sent.'),
   stopped: z.boolean().describe('Whether the person has stopped such emails.'),
-  error: z.string().exactOptional().describe('Why one failed or was stopped, or what it waits for.'),
+  error: optional(z.string(), 'Why one failed or was stopped, or what it waits for.'),
 });

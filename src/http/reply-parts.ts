@@ -8,6 +8,7 @@ import {
 import { answerChannels } from '../domain/answers/provenance.ts';
 import { changeKinds, consumers } from '../domain/contracts/field-changes.ts';
 import { enumValue } from '../domain/enums.ts';
+import { optional } from '../domain/json/optional.ts';
 import { from, shape, timeOf, timeReply } from './shape.ts';
 
 const origin = z
@@ -19,11 +20,11 @@ const origin = z
           '`prefill`: left as it was. `default`: the field’s. `mcp_user`: as an MCP client says, by its user.',
       ),
     at: timeReply,
-    verified: z
-      .literal(true)
-      .exactOptional()
-      .describe('By a person who gave a code emailed to their address: the submission’s `respondent`.'),
-    key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
+    verified: optional(
+      z.literal(true),
+      'By a person who gave a code emailed to their address: the submission’s `respondent`.',
+    ),
+    key_id: optional(z.string(), 'The key that brought it, if one of the project did.'),
   })
   .meta({ id: 'AnswerOrigin' });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { custom, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
 
@@ -12,12 +13,10 @@ const comparison = z
   .strictObject({
     field: z.string().min(1).max(formLimits.fieldId).describe('The id of an earlier field.'),
     op: z.enum(conditionOps).describe('How to compare.'),
-    value: z
-      .union([z.string(), z.number(), z.boolean(), z.null(), z.array(scalar).max(formLimits.options)])
-      .exactOptional()
-      .describe(
-        'What to compare with, as the field gives it; a list for `in` and `nin`, absent for `empty` and `notEmpty`.',
-      ),
+    value: optional(
+      z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(scalar).max(formLimits.options)]),
+      'What to compare with, as the field gives it; a list for `in` and `nin`, absent for `empty` and `notEmpty`.',
+    ),
   })
   .describe('Compares the answer of one earlier field.');
 

@@ -7,6 +7,7 @@ import { textUpTo } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { fingerprint } from '../json/json-text.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { type DefinitionOptions, definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
@@ -34,11 +35,7 @@ export const definitionSchema = z
     fields: z.array(fieldSchema).min(1).max(formLimits.fields),
     delivery: deliverySchema,
     settings: settingsSchema.prefault({}),
-    pages: z
-      .array(pageSchema)
-      .max(formLimits.pages)
-      .exactOptional()
-      .describe('The steps of a multi-page form, in order.'),
+    pages: optional(z.array(pageSchema).max(formLimits.pages), 'The steps of a multi-page form, in order.'),
     translations: translationsSchema.exactOptional(),
   })
   .meta({ id: 'FormDefinition', description: 'A form: its fields, where submissions go, its settings.' });

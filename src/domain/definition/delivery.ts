@@ -4,6 +4,7 @@ import { isEmailAddress } from '../addresses/email-address.ts';
 import type { Violation } from '../errors/violations.ts';
 import { type Field, isShown } from '../fields/field.ts';
 import { textUpTo } from '../fields/text.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits, secretLength } from '../limits/limits.ts';
 
 /** The shape of an address that events are sent to. One of an instance with WEBHOOK_ALLOW_PRIVATE may be http, too. */
@@ -45,15 +46,14 @@ export const emailAddress = z
 const emailDeliverySchema = z
   .strictObject({
     type: z.literal('email'),
-    to: z
-      .array(emailAddress)
-      .max(5)
-      .exactOptional()
-      .describe("In place of the owner's address, each after it has confirmed. Until one has: the owner's."),
+    to: optional(
+      z.array(emailAddress).max(5),
+      "In place of the owner's address, each after it has confirmed. Until one has: the owner's.",
+    ),
     subject: subject.exactOptional(),
-    replyTo: fieldId.exactOptional().describe('An email field. Absent: one that people see.'),
-    answererName: fieldId.exactOptional().describe('A text field. Absent: one such as `name`, or the email.'),
-    autoresponse: autoresponseSchema.exactOptional().describe('An email to the person who answered.'),
+    replyTo: optional(fieldId, 'An email field. Absent: one that people see.'),
+    answererName: optional(fieldId, 'A text field. Absent: one such as `name`, or the email.'),
+    autoresponse: optional(autoresponseSchema, 'An email to the person who answered.'),
   })
   .describe('An email for each submission.');
 
@@ -67,16 +67,14 @@ const webhookDeliverySchema = z
       .describe(
         'An HTTPS URL of a public host. A new version of a form may leave it out: it keeps the one it has.',
       ),
-    urlHost: z
-      .string()
-      .exactOptional()
-      .describe('In place of the URL for keys without webhooks:read; ignored when it is sent.'),
-    secret: z
-      .string()
-      .min(secretLength.min)
-      .max(secretLength.max)
-      .exactOptional()
-      .describe('The signing secret; never given back.'),
+    urlHost: optional(
+      z.string(),
+      'In place of the URL for keys without webhooks:read; ignored when it is sent.',
+    ),
+    secret: optional(
+      z.string().min(secretLength.min).max(secretLength.max),
+      'The signing secret; never given back.',
+    ),
   })
   .describe('A signed POST for each submission.');
 

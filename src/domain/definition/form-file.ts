@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import { formKeyPattern, formLimits } from '../limits/limits.ts';
 import { type FormDefinition as CheckedDefinition, checkDefinition, definitionSchema } from './definition.ts';
 import { definitionToMessage } from './definition-proto.ts';
@@ -10,30 +11,24 @@ import { warningsOf } from './share.ts';
 
 /** What stands beside a definition: outside its JSON, versions and checksum. */
 export const formNames = {
-  key: z
-    .string()
-    .regex(formKeyPattern)
-    .exactOptional()
-    .describe('What names the form in files, unique in the project. Needs an API key.'),
-  managed_by: z
-    .string()
-    .min(1)
-    .max(formLimits.managedBy)
-    .exactOptional()
-    .describe('Who keeps the definition, such as a folder of files. Needs an API key.'),
+  key: optional(
+    z.string().regex(formKeyPattern),
+    'What names the form in files, unique in the project. Needs an API key.',
+  ),
+  managed_by: optional(
+    z.string().min(1).max(formLimits.managedBy),
+    'Who keeps the definition, such as a folder of files. Needs an API key.',
+  ),
 };
 
 const besideDefinition = {
-  $schema: z.string().exactOptional().describe('For editors; ignored.'),
+  $schema: optional(z.string(), 'For editors; ignored.'),
   key: formNames.key.describe('What names the form. Default: the name of the file.'),
-  owner: emailAddress
-    .exactOptional()
-    .describe('Who owns the form once the address confirms. Absent: as it is.'),
-  managed_by: z
-    .string()
-    .max(formLimits.managedBy)
-    .exactOptional()
-    .describe('Who keeps the form. Default: the folder; empty: as it is.'),
+  owner: optional(emailAddress, 'Who owns the form once the address confirms. Absent: as it is.'),
+  managed_by: optional(
+    z.string().max(formLimits.managedBy),
+    'Who keeps the form. Default: the folder; empty: as it is.',
+  ),
 };
 
 const besideSchema = z.strictObject(besideDefinition);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isLoopback } from '../addresses/ip-address.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { textUpTo } from '../fields/text.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits, instants, retentionDays } from '../limits/limits.ts';
 import { isLanguageTag } from '../text/accept-language.ts';
 
@@ -21,19 +22,18 @@ const themeSchema = z
       .string()
       .regex(/^#[0-9a-fA-F]{6}$/, 'Expected a color as #rrggbb')
       .exactOptional(),
-    logo: z
-      .string()
-      .refine(isLogo, 'Expected a data: URL of a PNG, JPEG or WebP of at most 32 KiB')
-      .exactOptional()
-      .describe('A data: URL of a PNG, JPEG or WebP of at most 32 KiB.'),
+    logo: optional(
+      z.string().refine(isLogo, 'Expected a data: URL of a PNG, JPEG or WebP of at most 32 KiB'),
+      'A data: URL of a PNG, JPEG or WebP of at most 32 KiB.',
+    ),
     mode: z.enum(['light', 'dark', 'auto']).default('auto').describe('Auto: as the device has it.'),
   })
   .describe('How the hosted page looks.');
 
 const spamSchema = z
   .strictObject({
-    honeypot: z.literal(true).exactOptional().describe('Adds an input that only machines fill.'),
-    minSeconds: z.number().min(0).max(3600).exactOptional().describe('Faster answers are spam.'),
+    honeypot: optional(z.literal(true), 'Adds an input that only machines fill.'),
+    minSeconds: optional(z.number().min(0).max(3600), 'Faster answers are spam.'),
   })
   .describe('How spam is detected.');
 
@@ -44,8 +44,8 @@ export const daysKept = z.int().min(retentionDays.min).max(retentionDays.max);
 export const settingsSchema = z
   .strictObject({
     allowPartial: z.boolean().default(false).describe('Keeps partial answers of a session.'),
-    submitLabel: textUpTo(formLimits.submitLabel).exactOptional().describe('The words on the button.'),
-    successMessage: textUpTo(formLimits.successMessage).exactOptional().describe('Said after a submission.'),
+    submitLabel: optional(textUpTo(formLimits.submitLabel), 'The words on the button.'),
+    successMessage: optional(textUpTo(formLimits.successMessage), 'Said after a submission.'),
     redirectUrl: textUpTo(formLimits.url)
       .refine(isRedirectUrl, 'Expected an HTTPS URL, or one of http on loopback')
       .exactOptional()
@@ -53,7 +53,7 @@ export const settingsSchema = z
       .describe('Where the human goes after a submission; HTTPS, or http on loopback.'),
     allowedOrigins: origins.describe('Browser origins that may post; none: any.'),
     embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
-    retentionDays: daysKept.exactOptional().describe('Absent: submissions are kept permanently.'),
+    retentionDays: optional(daysKept, 'Absent: submissions are kept permanently.'),
     closesAt: textUpTo(64)
       .refine((time) => isDatetime(time) && isTimestamp(time), {
         error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',
@@ -62,33 +62,27 @@ export const settingsSchema = z
       .exactOptional()
       .meta({ format: 'date-time' })
       .describe('From then on the form accepts no responses; ISO 8601 with offset, in the years 1 to 9999.'),
-    maxSubmissions: z
-      .int()
-      .min(1)
-      .max(MAX_INT32)
-      .exactOptional()
-      .describe('How many submissions the form takes.'),
-    locale: textUpTo(formLimits.languageTag)
-      .refine(isLanguageTag, 'Expected a language tag (BCP 47) such as en or de-CH')
-      .exactOptional()
-      .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
-    compatibility: z
-      .enum(['none', 'backward', 'forward', 'full', 'full_transitive'])
-      .exactOptional()
-      .describe(
-        'Which changes a new version may not make; default: none. `full_transitive`: neither of any version that a submission or an open session has.',
+    maxSubmissions: optional(z.int().min(1).max(MAX_INT32), 'How many submissions the form takes.'),
+    locale: optional(
+      textUpTo(formLimits.languageTag).refine(
+        isLanguageTag,
+        'Expected a language tag (BCP 47) such as en or de-CH',
       ),
+      'The language of the page, BCP 47; absent: the one each person prefers.',
+    ),
+    compatibility: optional(
+      z.enum(['none', 'backward', 'forward', 'full', 'full_transitive']),
+      'Which changes a new version may not make; default: none. `full_transitive`: neither of any version that a submission or an open session has.',
+    ),
     review: z.boolean().default(false).describe('Ends the page with a step that shows all answers.'),
     publicPage: z
       .boolean()
       .default(true)
       .describe('Whether the form has a page of its own, /f/form_…, for everyone who knows the address.'),
-    onePerRespondent: z
-      .boolean()
-      .exactOptional()
-      .describe(
-        'Takes one submission of each mailbox: the page asks for a code emailed to it. Default: false.',
-      ),
+    onePerRespondent: optional(
+      z.boolean(),
+      'Takes one submission of each mailbox: the page asks for a code emailed to it. Default: false.',
+    ),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { custom, unrecognized, type Violation } from '../errors/violations.ts';
 import { textUpTo } from '../fields/text.ts';
 import { isObject, ownValue } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits, MAX_PROBLEMS } from '../limits/limits.ts';
 import { autoresponseTranslation } from './delivery.ts';
 
@@ -36,15 +37,15 @@ const translationSchema = z
   .strictObject({
     name: text(formLimits.name),
     description: text(formLimits.description),
-    fields: z.record(z.string(), fieldTranslation).exactOptional().describe('By the ids of the fields.'),
-    pages: z.array(pageSchema).max(formLimits.pages).exactOptional().describe('The steps, in their order.'),
+    fields: optional(z.record(z.string(), fieldTranslation), 'By the ids of the fields.'),
+    pages: optional(z.array(pageSchema).max(formLimits.pages), 'The steps, in their order.'),
     settings: z
       .strictObject({
         submitLabel: text(formLimits.submitLabel),
         successMessage: text(formLimits.successMessage),
       })
       .exactOptional(),
-    autoresponse: autoresponseTranslation.exactOptional().describe('The email to the person who answered.'),
+    autoresponse: optional(autoresponseTranslation, 'The email to the person who answered.'),
   })
   .meta({ id: 'Translation', description: 'The texts of a form in another language.' });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { conditionSchema } from '../conditions/condition-rules.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { fileAttributes } from './file.ts';
 import { matrixAttributes } from './matrix.ts';
@@ -49,18 +50,13 @@ const idError = (issue: { input?: unknown }) =>
 const commonAttributes = {
   id: z.string().regex(fieldIdPattern, { error: idError }).describe('Answers are keyed by it.'),
   type: z.enum(fieldTypes).describe('What kind of answer the field takes.'),
-  label: textUpTo(formLimits.label).exactOptional().describe('Default: the id made human.'),
-  description: z.string().max(formLimits.description).exactOptional().describe('Help shown to the human.'),
-  placeholder: z
-    .string()
-    .max(formLimits.placeholder)
-    .exactOptional()
-    .describe('An example shown in the empty input.'),
-  agentHint: z
-    .string()
-    .max(formLimits.agentHint)
-    .exactOptional()
-    .describe('Guidance for an agent; never shown to the human.'),
+  label: optional(textUpTo(formLimits.label), 'Default: the id made human.'),
+  description: optional(z.string().max(formLimits.description), 'Help shown to the human.'),
+  placeholder: optional(z.string().max(formLimits.placeholder), 'An example shown in the empty input.'),
+  agentHint: optional(
+    z.string().max(formLimits.agentHint),
+    'Guidance for an agent; never shown to the human.',
+  ),
   required: z.boolean().default(false).describe('Whether there must be an answer; of a checkbox: true.'),
   hidden: z.boolean().default(false).describe('Not shown to the human, still part of the answers.'),
   answeredBy: z
@@ -70,23 +66,21 @@ const commonAttributes = {
       '`human`: answers are taken from the hosted page alone, so that no API call, HTML form or prefill can give them; ' +
         'anyone with the link can. `agent`: only by API or prefill, never shown on the page.',
     ),
-  personal: z
-    .boolean()
-    .exactOptional()
-    .describe(
-      'Whether the answer is personal or secret: MCP clients send people to the page for it, and exports and the audit ' +
-        'log mark it.',
-    ),
+  personal: optional(
+    z.boolean(),
+    'Whether the answer is personal or secret: MCP clients send people to the page for it, and exports and the audit ' +
+      'log mark it.',
+  ),
   page: z
     .int()
     .min(1)
     .max(formLimits.pages)
     .default(1)
     .describe('The step of a multi-page form that shows the field.'),
-  defaultValue: z
-    .union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(formLimits.options)])
-    .exactOptional()
-    .describe('Fills in where no answer is given; a valid answer for the field.'),
+  defaultValue: optional(
+    z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(formLimits.options)]),
+    'Fills in where no answer is given; a valid answer for the field.',
+  ),
 };
 
 /** The attributes that fields of some types may have; the rules of each type say which. */
@@ -106,9 +100,7 @@ export const fieldSchema = z
   .strictObject({
     ...commonAttributes,
     ...typeAttributes,
-    visibleWhen: conditionSchema
-      .exactOptional()
-      .describe('When it does not hold, the field is not part of the form.'),
+    visibleWhen: optional(conditionSchema, 'When it does not hold, the field is not part of the form.'),
   })
   .meta({ id: 'Field', description: 'One question of a form.' });
 

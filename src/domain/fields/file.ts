@@ -3,6 +3,7 @@ import { isEmpty } from '../conditions/condition.ts';
 import { custom, required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isId } from '../ids.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 
 /** The largest file that the service takes: 10 MiB. */
@@ -13,36 +14,25 @@ const acceptError = 'Expected a media type such as image/* or application/pdf, o
 
 /** What a file, or a signature, may be. */
 export const acceptAttribute = {
-  accept: z
-    .array(
-      z
-        .string()
-        .max(100)
-        .regex(new RegExp(`${mediaType.source}|^drawn$|^typed$`), acceptError),
-    )
-    .min(1)
-    .max(50)
-    .exactOptional()
-    .describe(
-      'file: media types (`image/*`, `application/pdf`) or endings (`.pdf`), by every name of the type. signature: `drawn` (not on forms made ' +
-        'without a key), `typed`; default: both, as far as the form may have them.',
-    ),
+  accept: optional(
+    z
+      .array(
+        z
+          .string()
+          .max(100)
+          .regex(new RegExp(`${mediaType.source}|^drawn$|^typed$`), acceptError),
+      )
+      .min(1)
+      .max(50),
+    'file: media types (`image/*`, `application/pdf`) or endings (`.pdf`), by every name of the type. signature: `drawn` (not on forms made ' +
+      'without a key), `typed`; default: both, as far as the form may have them.',
+  ),
 };
 
 export const fileAttributes = {
   ...acceptAttribute,
-  maxBytes: z
-    .int()
-    .min(1)
-    .max(MAX_FILE_BYTES)
-    .exactOptional()
-    .describe('file: the largest size; default 10 MiB.'),
-  maxFiles: z
-    .int()
-    .min(1)
-    .max(20)
-    .exactOptional()
-    .describe('file: how many; default 1. Above 1 the answer is a list.'),
+  maxBytes: optional(z.int().min(1).max(MAX_FILE_BYTES), 'file: the largest size; default 10 MiB.'),
+  maxFiles: optional(z.int().min(1).max(20), 'file: how many; default 1. Above 1 the answer is a list.'),
 };
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import {
   type AnswerCheck,
   type AttributesOf,
@@ -26,20 +27,18 @@ const rowError =
 
 export const matrixAttributes = {
   ...optionAttributes,
-  rows: z
-    .array(
-      optionSchema
-        .extend({ value: z.string().regex(rowValue, rowError).describe('The answer is keyed by it.') })
-        .describe('One row.'),
-    )
-    .min(1)
-    .max(30)
-    .exactOptional()
-    .describe('matrix: what each is answered with one of the options; values are unique.'),
-  multiple: z
-    .boolean()
-    .exactOptional()
-    .describe('matrix: whether a row takes several options; default false.'),
+  rows: optional(
+    z
+      .array(
+        optionSchema
+          .extend({ value: z.string().regex(rowValue, rowError).describe('The answer is keyed by it.') })
+          .describe('One row.'),
+      )
+      .min(1)
+      .max(30),
+    'matrix: what each is answered with one of the options; values are unique.',
+  ),
+  multiple: optional(z.boolean(), 'matrix: whether a row takes several options; default false.'),
 };
 
 /** One of the options for each row, `{row: option}`, or several, `{row: [option]}`. Required: for all rows. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import { inexactMessage, isInexact } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { numberText, readings, readNumber } from './number-text.ts';
 
@@ -8,19 +9,19 @@ const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a num
 
 /** The least and the greatest answer, of numbers and of times. */
 export const boundAttributes = {
-  min: bound
-    .exactOptional()
-    .describe('The least number, or the earliest date, time or datetime as text; of a scale 0 or 1.'),
-  max: bound
-    .exactOptional()
-    .describe(
-      'The greatest number, or the latest date, time or datetime as text; of a rating or a scale at most 10.',
-    ),
+  min: optional(
+    bound,
+    'The least number, or the earliest date, time or datetime as text; of a scale 0 or 1.',
+  ),
+  max: optional(
+    bound,
+    'The greatest number, or the latest date, time or datetime as text; of a rating or a scale at most 10.',
+  ),
 };
 
 export const numberAttributes = {
   ...boundAttributes,
-  step: z.number().positive().exactOptional().describe('number: the answer is a multiple of it.'),
+  step: optional(z.number().positive(), 'number: the answer is a multiple of it.'),
 };
 
 /** A finite number between `min` and `max`, a multiple of `step`. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Violation, wrongType } from '../errors/violations.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import type { AttributesOf, FieldTypeRules } from './field-type.ts';
 import { boundAttributes } from './number.ts';
@@ -10,7 +11,7 @@ const endLabel = textUpTo(formLimits.endLabel).exactOptional();
 
 export const ratingAttributes = {
   max: boundAttributes.max,
-  icon: z.enum(['star', 'number']).exactOptional().describe('rating: what it is given in; default star.'),
+  icon: optional(z.enum(['star', 'number']), 'rating: what it is given in; default star.'),
 };
 
 export const scaleAttributes = {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { custom, required, type Violation, wrongType } from '../errors/violations.ts';
 import type { Json, JsonObject } from '../json/json.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { isBlank } from '../text/typed-signs.ts';
 import {
@@ -20,28 +21,24 @@ export const optionSchema = z
   .describe('One choice.');
 
 export const optionAttributes = {
-  options: z
-    .array(optionSchema)
-    .min(1)
-    .max(formLimits.options)
-    .exactOptional()
-    .describe(
-      'The choices of `select`, `radio`, `multi_select`, `ranking` (2 to 30) and `matrix` (up to 20); values are unique.',
-    ),
+  options: optional(
+    z.array(optionSchema).min(1).max(formLimits.options),
+    'The choices of `select`, `radio`, `multi_select`, `ranking` (2 to 30) and `matrix` (up to 20); values are unique.',
+  ),
 };
 
 export const choiceAttributes = {
   ...optionAttributes,
-  allowOther: z
-    .boolean()
-    .exactOptional()
-    .describe('select, radio, multi_select: whether one text of one’s own may be answered.'),
+  allowOther: optional(
+    z.boolean(),
+    'select, radio, multi_select: whether one text of one’s own may be answered.',
+  ),
 };
 
 export const multiSelectAttributes = {
   ...choiceAttributes,
-  minItems: z.int().min(0).max(100_000).exactOptional().describe('multi_select: the fewest choices.'),
-  maxItems: z.int().min(1).exactOptional().describe('multi_select: the most choices.'),
+  minItems: optional(z.int().min(0).max(100_000), 'multi_select: the fewest choices.'),
+  maxItems: optional(z.int().min(1), 'multi_select: the most choices.'),
 };
 
 /** One of the field's options, or a text of one's own if it allows other. */

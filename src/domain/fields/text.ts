@@ -10,6 +10,7 @@ import { readableAddress } from '../addresses/readable-address.ts';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import { type JsonObject, lengthOf } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
+import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { readPattern } from '../patterns/pattern.ts';
 import { foldPhone, inNfc } from '../text/typed-signs.ts';
@@ -37,21 +38,13 @@ export const SAYS_SOMETHING =
 export const MAX_PHONE_LENGTH = 55;
 
 export const textAttributes = {
-  minLength: z.int().min(0).max(MAX_LENGTH).exactOptional().describe('Text: the fewest characters.'),
-  maxLength: z
-    .int()
-    .min(1)
-    .max(MAX_LENGTH)
-    .exactOptional()
-    .describe('Text: the most characters; default 10,000.'),
-  pattern: textUpTo(formLimits.pattern)
-    .exactOptional()
-    .describe(
-      'Text: RE2 syntax, over the whole value. The patterns of a form are limited in what they cost.',
-    ),
-  patternMessage: textUpTo(formLimits.patternMessage)
-    .exactOptional()
-    .describe('Text: said when `pattern` refuses.'),
+  minLength: optional(z.int().min(0).max(MAX_LENGTH), 'Text: the fewest characters.'),
+  maxLength: optional(z.int().min(1).max(MAX_LENGTH), 'Text: the most characters; default 10,000.'),
+  pattern: optional(
+    textUpTo(formLimits.pattern),
+    'Text: RE2 syntax, over the whole value. The patterns of a form are limited in what they cost.',
+  ),
+  patternMessage: optional(textUpTo(formLimits.patternMessage), 'Text: said when `pattern` refuses.'),
 };
 
 /** The shape of a text that says something, in at most so many characters. */

@@ -11,6 +11,7 @@ import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { enumValue } from '../../domain/enums.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { change } from '../../http/reply-parts.ts';
 import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
@@ -61,12 +62,10 @@ const wholeSchemaReply = z.object({
 
 const agentSchemaQuery = z.object({
   brief: flag('Whether to describe the form in as few words as a model needs. Default: false.'),
-  version: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .exactOptional()
-    .describe('The number of a published version. Default: the current one, or the draft.'),
+  version: optional(
+    z.coerce.number().int().min(1),
+    'The number of a published version. Default: the current one, or the draft.',
+  ),
 });
 
 /** The routes of the interface's forms, in its order, and those added to them. */
@@ -91,9 +90,10 @@ export const formRoutes: Route[] = tagged('Forms', [
         .string()
         .default('')
         .describe('A published form: the reply says what the definition would change as its next version.'),
-      format: schemaFormat
-        .exactOptional()
-        .describe('Answers with types of the answers instead, as they would be after publication.'),
+      format: optional(
+        schemaFormat,
+        'Answers with types of the answers instead, as they would be after publication.',
+      ),
       key: z.string().default('').describe('Of a new form: by which generated code is named.'),
     }),
     input: ({ body, query: { against, format, key } }) => ({
@@ -109,14 +109,11 @@ export const formRoutes: Route[] = tagged('Forms', [
       ok: z.literal(true),
       form: definitionSchema,
       missing_translations: missingTranslations,
-      changes: z
-        .array(change.schema)
-        .exactOptional()
-        .describe('With `against`: what it changes of the version that is current.'),
-      breaking: z
-        .boolean()
-        .exactOptional()
-        .describe('With `against`: whether the form’s `compatibility` refuses it.'),
+      changes: optional(
+        z.array(change.schema),
+        'With `against`: what it changes of the version that is current.',
+      ),
+      breaking: optional(z.boolean(), 'With `against`: whether the form’s `compatibility` refuses it.'),
     }),
     answer: ({ definition, missingTranslations, changes, breaking }, { request }) => ({
       ok: true as const,
@@ -144,9 +141,9 @@ export const formRoutes: Route[] = tagged('Forms', [
     summary: 'List the project’s forms, newest first',
     name: 'forms',
     query: pageQuery.extend({
-      key: z.string().min(1).exactOptional().describe('Only the form with this key.'),
-      slug: z.string().min(1).exactOptional().describe('Only forms with this slug, which several may have.'),
-      managed_by: z.string().min(1).exactOptional().describe('Only forms that this keeps.'),
+      key: optional(z.string().min(1), 'Only the form with this key.'),
+      slug: optional(z.string().min(1), 'Only forms with this slug, which several may have.'),
+      managed_by: optional(z.string().min(1), 'Only forms that this keeps.'),
     }),
     input: ({ page, query }) => ({ ...page, ...fieldsOf(query) }),
     item: listedForm,

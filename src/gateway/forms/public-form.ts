@@ -4,6 +4,7 @@ import { definitionSchema } from '../../domain/definition/definition.ts';
 import { publicSettingNames } from '../../domain/definition/public-definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { from, present, shape } from '../../http/shape.ts';
 import { type Route, route, tagged } from '../route.ts';
 import { ifNoneMatch } from '../schemas.ts';
@@ -18,10 +19,10 @@ const version = shape(PublicFormSchema, '', {
 });
 
 const field = fieldSchema.safeExtend({
-  hosted_only: z
-    .literal(true)
-    .exactOptional()
-    .describe('Only a person may answer it, on the hosted page: submissions of own pages can’t hold it.'),
+  hosted_only: optional(
+    z.literal(true),
+    'Only a person may answer it, on the hosted page: submissions of own pages can’t hold it.',
+  ),
 });
 
 const publicSettings = settingsSchema.pick({

@@ -12,6 +12,7 @@ import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject } from '../../domain/json/json.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { readDefinition } from '../../http/body.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
 import { type Checked, isKeyless } from '../route.ts';
@@ -28,10 +29,10 @@ export const formHead = {
   status: z.enum(['draft', 'published', 'archived']),
 };
 
-export const webhookSecret = z
-  .string()
-  .exactOptional()
-  .describe('The signing secret of the form’s webhook, if the service made it. Shown only here.');
+export const webhookSecret = optional(
+  z.string(),
+  'The signing secret of the form’s webhook, if the service made it. Shown only here.',
+);
 
 export const emailBody = z
   .strictObject({
@@ -86,10 +87,7 @@ const share = shape(FormShareSchema, '', {
     .string()
     .nullable()
     .describe('The QR code itself; null unless reading the form asks for it by `qr_svg=true`.'),
-  warnings: z
-    .array(z.string())
-    .exactOptional()
-    .describe('Settings of the form that do not work with these snippets.'),
+  warnings: optional(z.array(z.string()), 'Settings of the form that do not work with these snippets.'),
 });
 
 /** How to share a form; absent unless it is published. */
@@ -101,15 +99,15 @@ export const sharedForm = from(
 );
 
 /** What the translations of a form lack; absent where they lack nothing. */
-export const missingTranslations = z
-  .array(
+export const missingTranslations = optional(
+  z.array(
     z.object({
       language: z.string().describe('A BCP 47 tag.'),
       paths: z.array(z.string()).describe('Such as `fields.email.label`; at most 100.'),
     }),
-  )
-  .exactOptional()
-  .describe('What the translations lack, which people read in the form’s own language.');
+  ),
+  'What the translations lack, which people read in the form’s own language.',
+);
 
 /** A form with its definition. */
 export const form = shape(FormSchema, 'Form', {
@@ -159,12 +157,10 @@ export const agentSchema = shape(AgentSchemaSchema, 'AgentSchema', {
 
 /** The header by which a caller chooses among the languages of a form. */
 export const preferredLanguage = {
-  'Accept-Language': z
-    .string()
-    .exactOptional()
-    .describe(
-      'The languages that are preferred; the texts are in the first that the form has, else in its own.',
-    ),
+  'Accept-Language': optional(
+    z.string(),
+    'The languages that are preferred; the texts are in the first that the form has, else in its own.',
+  ),
 };
 
 /** The value of that header, on which the reply then depends. */

@@ -8,6 +8,7 @@ import {
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { enumValue } from '../../domain/enums.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
@@ -49,11 +50,10 @@ const schemaRoute = {
 /** A form as a file has it. */
 const formFile = definitionBeside(
   {
-    owner: z
-      .string()
-      .meta({ format: 'email' })
-      .exactOptional()
-      .describe('The address that owns the form once it confirms by email.'),
+    owner: optional(
+      z.string().meta({ format: 'email' }),
+      'The address that owns the form once it confirms by email.',
+    ),
     managed_by: formNames.managed_by,
   },
   // Which URL a form keeps is for the service to say.

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { answerChannels } from '../../domain/answers/provenance.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { timeReply } from '../../http/shape.ts';
 import { jsonObject } from '../schemas.ts';
 import type { Schemas } from './schemas.ts';
@@ -60,33 +61,30 @@ const headers = [
 
 const envelope = z.object({ id: z.string(), createdAt: timeReply });
 
-const provenance = z
-  .record(
+const provenance = optional(
+  z.record(
     z.string(),
     z
       .object({
         by: z.enum(answerChannels),
         at: timeReply,
-        verified: z
-          .literal(true)
-          .exactOptional()
-          .describe('By a person who gave a code emailed to their address.'),
-        keyId: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
+        verified: optional(z.literal(true), 'By a person who gave a code emailed to their address.'),
+        keyId: optional(z.string(), 'The key that brought it, if one of the project did.'),
       })
       .meta({ id: 'EventAnswerOrigin' }),
-  )
-  .exactOptional()
-  .describe('Where each answer comes from, by field id.');
+  ),
+  'Where each answer comes from, by field id.',
+);
 
 const submissionData = (status: 'accepted' | 'complete') =>
   z.object({
     submissionId: z.string(),
     formId: z.string(),
     formVersionId: z.string(),
-    language: z
-      .string()
-      .exactOptional()
-      .describe('Of a translated form, the language in which it was filled in, as a BCP 47 tag.'),
+    language: optional(
+      z.string(),
+      'Of a translated form, the language in which it was filled in, as a BCP 47 tag.',
+    ),
     formCreatedBy: z.string().describe('Who made the form: `public`, or the id of a key.'),
     sessionId: z.string().nullable(),
     source: z.string(),
@@ -94,12 +92,12 @@ const submissionData = (status: 'accepted' | 'complete') =>
     answers: jsonObject.describe('By field id.'),
     provenance,
     metadata: jsonObject.describe('The metadata of its session.'),
-    outcome: z.literal('submitted').exactOptional().describe('Where it ended a session.'),
-    contextChecksum: z.string().exactOptional().describe('SHA-256 of its session’s context, in hex.'),
-    respondent: z
-      .object({ method: z.literal('email_code'), email: z.string(), verifiedAt: timeReply })
-      .exactOptional()
-      .describe('Who answered on the page with a code emailed to their address.'),
+    outcome: optional(z.literal('submitted'), 'Where it ended a session.'),
+    contextChecksum: optional(z.string(), 'SHA-256 of its session’s context, in hex.'),
+    respondent: optional(
+      z.object({ method: z.literal('email_code'), email: z.string(), verifiedAt: timeReply }),
+      'Who answered on the page with a code emailed to their address.',
+    ),
     createdAt: timeReply,
   });
 
@@ -107,11 +105,11 @@ const sessionData = z.object({
   sessionId: z.string(),
   formId: z.string(),
   outcome: z.enum(['declined', 'expired', 'cancelled']).describe('How it ended. None of these is consent.'),
-  reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
+  reason: optional(z.string(), 'Why the person declined, in their words.'),
   expiresAt: timeReply,
   metadata: jsonObject,
-  contextChecksum: z.string().exactOptional().describe('SHA-256 of its context’s canonical JSON, in hex.'),
-  partialAnswers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  contextChecksum: optional(z.string(), 'SHA-256 of its context’s canonical JSON, in hex.'),
+  partialAnswers: optional(jsonObject, 'Only with `allowPartial`.'),
   provenance: provenance.describe('Where each partial answer comes from, by field id.'),
 });
 
@@ -185,7 +183,7 @@ const events: DescribedEvent[] = [
       url: z.string().describe('The page on which the person answers.'),
       project: z.string().describe('Who asks.'),
       question: z.string().describe('The name of the form.'),
-      title: z.string().exactOptional().describe('Of the context.'),
+      title: optional(z.string(), 'Of the context.'),
       message: z.string().exactOptional(),
       reminder: z.int().describe('0 at first, then the number of the reminder.'),
       expiresAt: timeReply,
@@ -211,11 +209,12 @@ const events: DescribedEvent[] = [
       formId: z.string(),
       outcome: z.enum(['submitted', 'declined', 'expired', 'cancelled']),
       metadata: jsonObject,
-      submissionId: z.string().exactOptional().describe('Only if it was submitted.'),
-      answers: jsonObject
-        .exactOptional()
-        .describe('By field id; only if it was submitted and the key that made the session may read them.'),
-      reason: z.string().exactOptional().describe('Of who declined, in the same case.'),
+      submissionId: optional(z.string(), 'Only if it was submitted.'),
+      answers: optional(
+        jsonObject,
+        'By field id; only if it was submitted and the key that made the session may read them.',
+      ),
+      reason: optional(z.string(), 'Of who declined, in the same case.'),
     }),
     example: { sessionId, formId, outcome: 'submitted', metadata, submissionId, answers },
   },

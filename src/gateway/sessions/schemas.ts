@@ -5,6 +5,7 @@ import {
   SessionSchema,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { daysKept } from '../../domain/definition/settings.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
 import { notification, notifyInput } from '../../http/notify.ts';
@@ -30,35 +31,34 @@ const { default: _, ...range } = sessionSeconds;
 
 const sessionOptions = {
   expires_in: seconds(sessionSeconds).exactOptional(),
-  prefill: jsonObject
-    .exactOptional()
-    .describe(
-      'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
-    ),
+  prefill: optional(
+    jsonObject,
+    'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
+  ),
   metadata: metadata.exactOptional(),
-  return_url: httpsUrl
-    .min(1)
-    .exactOptional()
-    .describe(
-      'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
-    ),
-  return_outcome: z
-    .boolean()
-    .exactOptional()
-    .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
+  return_url: optional(
+    httpsUrl.min(1),
+    'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
+  ),
+  return_outcome: optional(
+    z.boolean(),
+    'Whether to add `session_id` and `outcome` to the query of `return_url`.',
+  ),
   context: contextSchema.transform(contextToMessage).exactOptional(),
-  allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
-  callback: z
-    .strictObject({
-      url: receiverUrl,
-      secret: signingSecret.exactOptional(),
-      template: template
-        .exactOptional()
-        .describe('What the body is made by, as of a webhook; it may name only what the callback carries.'),
-    })
-    .meta({ id: 'CallbackInput' })
-    .exactOptional()
-    .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
+  allow_decline: optional(z.boolean(), 'Whether the person may decline to answer.'),
+  callback: optional(
+    z
+      .strictObject({
+        url: receiverUrl,
+        secret: signingSecret.exactOptional(),
+        template: optional(
+          template,
+          'What the body is made by, as of a webhook; it may name only what the callback carries.',
+        ),
+      })
+      .meta({ id: 'CallbackInput' }),
+    'Called once, when the session ends, whatever its outcome. Needs an API key.',
+  ),
   notify: notifyInput
     .meta({
       id: 'NotifyInput',
@@ -67,39 +67,33 @@ const sessionOptions = {
         '`sessions:notify`.',
     })
     .exactOptional(),
-  respondent: z
-    .strictObject({ email: z.string() })
-    .meta({ id: 'SessionRespondent' })
-    .exactOptional()
-    .describe(
-      'Who is to answer: the page asks for a code emailed to that address before it shows anything. Needs an API key ' +
-        'with `sessions:notify`.',
-    ),
+  respondent: optional(
+    z.strictObject({ email: z.string() }).meta({ id: 'SessionRespondent' }),
+    'Who is to answer: the page asks for a code emailed to that address before it shows anything. Needs an API key ' +
+      'with `sessions:notify`.',
+  ),
 };
 
 export const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
 
 export const askBody = z
   .strictObject({
-    form_id: z.string().exactOptional().describe('A published form.'),
-    definition: jsonObject
-      .exactOptional()
-      .describe(
-        'Questions of your own, up to 20 fields, as in `FormDefinition` without `delivery`. `name`, `slug`, and the ' +
-          'fields’ `id` and `type` may be absent: a field is asked by its label.',
-      ),
-    schema: jsonObject
-      .exactOptional()
-      .describe(
-        'The same as a flat JSON Schema of the answer, as Zod and Pydantic write it: strings (also of the formats date, ' +
-          'date-time, email and uri), numbers, integers, booleans, enums, and arrays of an enum.',
-      ),
-    retention_days: daysKept
-      .exactOptional()
-      .describe(
-        'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +
-          'session. Default: 30.',
-      ),
+    form_id: optional(z.string(), 'A published form.'),
+    definition: optional(
+      jsonObject,
+      'Questions of your own, up to 20 fields, as in `FormDefinition` without `delivery`. `name`, `slug`, and the ' +
+        'fields’ `id` and `type` may be absent: a field is asked by its label.',
+    ),
+    schema: optional(
+      jsonObject,
+      'The same as a flat JSON Schema of the answer, as Zod and Pydantic write it: strings (also of the formats date, ' +
+        'date-time, email and uri), numbers, integers, booleans, enums, and arrays of an enum.',
+    ),
+    retention_days: optional(
+      daysKept,
+      'With `definition` or `schema`: how long answers are kept, and the questions after the end of their last ' +
+        'session. Default: 30.',
+    ),
     ...sessionOptions,
   })
   .meta({
@@ -109,21 +103,16 @@ export const askBody = z
 
 export const updateSessionBody = z
   .strictObject({
-    expires_in: seconds(range)
-      .exactOptional()
-      .describe('Seconds from now. Only one of this, `extend_by` and `expires_at`.'),
-    extend_by: seconds(range)
-      .exactOptional()
-      .describe(
-        'Seconds to add, to at most 30 days from now. A repeated request adds them again without a key.',
-      ),
-    expires_at: timeInput.exactOptional().describe('When it ends, at most 30 days from now.'),
-    prefill: jsonObject.exactOptional().describe('Merged into what is there; null removes.'),
-    metadata: metadata.exactOptional().describe('Merged into what is there; null removes.'),
-    answers: jsonObject
-      .exactOptional()
-      .describe('Partial answers, merged into what is there; only with `allowPartial`.'),
-    lenient: z.boolean().exactOptional().describe('Keeps `answers` that fit; `refused` lists the others.'),
+    expires_in: optional(seconds(range), 'Seconds from now. Only one of this, `extend_by` and `expires_at`.'),
+    extend_by: optional(
+      seconds(range),
+      'Seconds to add, to at most 30 days from now. A repeated request adds them again without a key.',
+    ),
+    expires_at: optional(timeInput, 'When it ends, at most 30 days from now.'),
+    prefill: optional(jsonObject, 'Merged into what is there; null removes.'),
+    metadata: optional(metadata, 'Merged into what is there; null removes.'),
+    answers: optional(jsonObject, 'Partial answers, merged into what is there; only with `allowPartial`.'),
+    lenient: optional(z.boolean(), 'Keeps `answers` that fit; `refused` lists the others.'),
   })
   .meta({
     id: 'UpdateSessionInput',
@@ -138,15 +127,16 @@ export const updateSessionBody = z
 
 export const submitSessionBody = z
   .strictObject({
-    answers: jsonObject
-      .exactOptional()
-      .describe('They go over partial answers, those over prefill, and that over defaults; null clears.'),
-    source: z.string().exactOptional().describe('In your words; default `api`. Needs an API key.'),
+    answers: optional(
+      jsonObject,
+      'They go over partial answers, those over prefill, and that over defaults; null clears.',
+    ),
+    source: optional(z.string(), 'In your words; default `api`. Needs an API key.'),
   })
   .meta({ id: 'SubmitSessionInput' });
 
 export const declineSessionBody = z
-  .strictObject({ reason: z.string().exactOptional().describe('Why, up to 2,000 characters.') })
+  .strictObject({ reason: optional(z.string(), 'Why, up to 2,000 characters.') })
   .meta({ id: 'DeclineSessionInput' });
 
 export const sessionStatus = z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']);
@@ -167,28 +157,28 @@ export const session = shape(SessionSchema, 'Session', {
     .enum(['submitted', 'declined', 'expired', 'cancelled'])
     .nullable()
     .describe('How it ended; null while it is open. Only `submitted` is an answer.'),
-  reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
+  reason: optional(z.string(), 'Why the person declined, in their words.'),
   allow_decline: z.boolean().describe('Whether the person may decline to answer.'),
   context: contextSchema.exactOptional(),
-  return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
+  return_url: optional(z.string(), 'Where the person goes after submitting.'),
   return_outcome: z.boolean().exactOptional(),
-  callback: z
-    .object({
+  callback: optional(
+    z.object({
       url_host: z.string(),
       answers: z.boolean().describe('Whether it carries answers, as long as the maker’s key may read them.'),
-    })
-    .exactOptional()
-    .describe('Where its end is reported.'),
+    }),
+    'Where its end is reported.',
+  ),
   notify: {
     ...notification,
     source: 'notification',
-    schema: notification.schema.exactOptional().describe('Who is notified of it, and what came of that.'),
+    schema: optional(notification.schema, 'Who is notified of it, and what came of that.'),
   },
-  respondent: z.object({ email: z.string() }).exactOptional().describe('Who is to answer.'),
-  partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  respondent: optional(z.object({ email: z.string() }), 'Who is to answer.'),
+  partial_answers: optional(jsonObject, 'Only with `allowPartial`.'),
   provenance: from(
     readProvenance,
-    provenance.exactOptional().describe('Where each answer that it holds comes from, by field id.'),
+    optional(provenance, 'Where each answer that it holds comes from, by field id.'),
   ),
 });
 
@@ -196,23 +186,21 @@ const sessionRead = {
   session,
   submission: {
     ...submission,
-    schema: submission.schema
-      .exactOptional()
-      .describe('What ended the session, for keys with `submissions:read`.'),
+    schema: optional(submission.schema, 'What ended the session, for keys with `submissions:read`.'),
   },
 };
 
 export const readReply = shape(GetSessionResponseSchema, '', {
   ...sessionRead,
-  form: { schema: publicForm.exactOptional().describe('With `form=true`.'), of: publicFormOf },
+  form: { schema: optional(publicForm, 'With `form=true`.'), of: publicFormOf },
 });
 
 export const sessionCreated = replyOf(CreateSessionResponseSchema, {
   ...sessionRead,
-  callback_secret: z
-    .string()
-    .exactOptional()
-    .describe('The signing secret of the callback, if the service made it; only here.'),
+  callback_secret: optional(
+    z.string(),
+    'The signing secret of the callback, if the service made it; only here.',
+  ),
 });
 
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;

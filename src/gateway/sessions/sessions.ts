@@ -9,6 +9,7 @@ import {
 import { enumValue } from '../../domain/enums.ts';
 import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { readSubject } from '../../http/body.ts';
 import { errorBody } from '../../http/errors.ts';
 import { sendJson } from '../../http/reply.ts';
@@ -57,7 +58,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
     summary: 'List a form’s sessions, newest first',
     name: 'sessions',
-    query: pageQuery.extend({ status: sessionStatus.exactOptional().describe('Default: all.') }),
+    query: pageQuery.extend({ status: optional(sessionStatus, 'Default: all.') }),
     input: ({ id, page, query: { status } }) => ({
       formId: id,
       ...page,

@@ -5,6 +5,7 @@ import {
   SubmissionsService,
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { optional } from '../../domain/json/optional.ts';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
 import { timeReply } from '../../http/shape.ts';
 import { customRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
@@ -47,13 +48,11 @@ const formats = {
 
 const streamQuery = z.object({
   ...filterQuery,
-  cursor: z.string().min(1).exactOptional().describe('The last `id` of an earlier stream.'),
-  token: z
-    .string()
-    .exactOptional()
-    .describe(
-      'Of `POST /v1/streams/token`, in place of the header `Authorization`: `EventSource` sends none.',
-    ),
+  cursor: optional(z.string().min(1), 'The last `id` of an earlier stream.'),
+  token: optional(
+    z.string(),
+    'Of `POST /v1/streams/token`, in place of the header `Authorization`: `EventSource` sends none.',
+  ),
 });
 
 /** The submissions of a form as they come. */

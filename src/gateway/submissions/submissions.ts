@@ -10,6 +10,7 @@ import {
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { enumValue } from '../../domain/enums.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { contextSchema } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
@@ -41,11 +42,11 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   status,
   created_at: timeReply,
   metadata: jsonObject.describe('The metadata of its session.'),
-  context: contextSchema.exactOptional().describe('What the person was shown; where one submission is read.'),
-  personal: z
-    .array(z.string())
-    .exactOptional()
-    .describe('The ids of answers that are personal; where one submission is read, and in exports.'),
+  context: optional(contextSchema, 'What the person was shown; where one submission is read.'),
+  personal: optional(
+    z.array(z.string()),
+    'The ids of answers that are personal; where one submission is read, and in exports.',
+  ),
   respondent: {
     ...respondent,
     schema: respondent.schema
@@ -55,18 +56,17 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   },
   provenance: from(
     readProvenance,
-    provenance
-      .exactOptional()
-      .describe(
-        'Where each answer comes from, by field id; not of submissions that are older than this record.',
-      ),
+    optional(
+      provenance,
+      'Where each answer comes from, by field id; not of submissions that are older than this record.',
+    ),
   ),
 });
 
 /** What submissions are asked for by, in a list and in a stream. */
 export const filterQuery = {
-  source: z.string().min(1).exactOptional().describe('Only those from this source.'),
-  status: status.exactOptional().describe('Default: `accepted`.'),
+  source: optional(z.string().min(1), 'Only those from this source.'),
+  status: optional(status, 'Default: `accepted`.'),
 };
 
 /** A field and perhaps an operator, in brackets. */
@@ -79,10 +79,10 @@ const submissionsQuery = pageQuery.extend({
     .transform((text) => Math.min(Number(text), MAX_OFFSET))
     .exactOptional()
     .meta({ type: 'integer', minimum: 0, description: 'How many to skip, default 0; `cursor` is faster.' }),
-  session_id: z.string().min(1).exactOptional().describe('Only those made in this session.'),
+  session_id: optional(z.string().min(1), 'Only those made in this session.'),
   ...filterQuery,
-  created_after: timeInput.exactOptional().describe('Only those accepted at or after this time.'),
-  created_before: timeInput.exactOptional().describe('Only those accepted before this time.'),
+  created_after: optional(timeInput, 'Only those accepted at or after this time.'),
+  created_before: optional(timeInput, 'Only those accepted before this time.'),
   filter: z
     .record(z.string().regex(filterName, 'Expected filter[field] or filter[field][operator]'), z.string())
     .exactOptional()
@@ -110,10 +110,11 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   item: submission,
   beside: {
     shape: {
-      total: z.int().exactOptional().describe('With `total=true`; absent: too many to count in one call.'),
-      searched_until: timeReply
-        .exactOptional()
-        .describe('What was accepted before this time was not searched yet: `next_cursor` goes on.'),
+      total: optional(z.int(), 'With `total=true`; absent: too many to count in one call.'),
+      searched_until: optional(
+        timeReply,
+        'What was accepted before this time was not searched yet: `next_cursor` goes on.',
+      ),
     },
     of: ({ totalSize, searchedUntil }) => ({
       ...(totalSize !== undefined && { total: Number(totalSize) }),
@@ -162,12 +163,12 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
         .describe(
           'The whole of an answer, a source, an idempotency key or the name of a file; case and spaces around it make no difference, and a number is found however it is written.',
         ),
-      form_id: z.string().exactOptional().describe('Only in this form; absent: in all of the project.'),
-      include_mentions: z
-        .boolean()
-        .exactOptional()
-        .describe('Whether submissions go, too, with an answer that has the value in it among other words.'),
-      cursor: z.string().exactOptional().describe('The `next_cursor` of the reply before.'),
+      form_id: optional(z.string(), 'Only in this form; absent: in all of the project.'),
+      include_mentions: optional(
+        z.boolean(),
+        'Whether submissions go, too, with an answer that has the value in it among other words.',
+      ),
+      cursor: optional(z.string(), 'The `next_cursor` of the reply before.'),
     }),
     input: ({ body: { cursor = '', ...body } }) => ({ ...fieldsOf(body), pageToken: cursor }),
     ...replyOf(rpcs.eraseSubmissions.output, {

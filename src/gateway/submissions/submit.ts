@@ -3,6 +3,7 @@ import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb
 import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../../domain/json/json.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
@@ -49,12 +50,10 @@ const acceptedReply = z
       .string()
       .meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] })
       .describe('Empty with `check=true`.'),
-    ignored: z
-      .array(z.string())
-      .exactOptional()
-      .describe(
-        'Of an HTML form’s post: the names of inputs that no field has, at most 20 of 64 characters.',
-      ),
+    ignored: optional(
+      z.array(z.string()),
+      'Of an HTML form’s post: the names of inputs that no field has, at most 20 of 64 characters.',
+    ),
   })
   .meta({ id: 'Accepted' });
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { MAX_QUESTIONS, sessionSeconds } from '../../domain/limits/limits.ts';
 import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
@@ -40,25 +41,19 @@ export const askPerson = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   rpcs: [[rpcs.createSession, rpcs.awaitSession]],
   input: z.strictObject({
-    questions: z
-      .array(question)
-      .max(MAX_QUESTIONS)
-      .exactOptional()
-      .describe('Up to 20, such as [{"label": "Which date suits?", "type": "date"}].'),
-    schema: jsonObject
-      .exactOptional()
-      .describe('In place of questions: a flat JSON Schema of the answer that you want.'),
-    form_id: formId.exactOptional().describe('In place of questions: a published form.'),
+    questions: optional(
+      z.array(question).max(MAX_QUESTIONS),
+      'Up to 20, such as [{"label": "Which date suits?", "type": "date"}].',
+    ),
+    schema: optional(jsonObject, 'In place of questions: a flat JSON Schema of the answer that you want.'),
+    form_id: optional(formId, 'In place of questions: a published form.'),
     // Without the name that the API description has: not all clients follow references.
-    context: z
-      .strictObject(contextSchema.shape)
-      .transform(contextToMessage)
-      .exactOptional()
-      .describe('What the person has to see in order to answer: plain text, up to 64 KiB.'),
+    context: optional(
+      z.strictObject(contextSchema.shape).transform(contextToMessage),
+      'What the person has to see in order to answer: plain text, up to 64 KiB.',
+    ),
     allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
-    prefill: jsonObject
-      .exactOptional()
-      .describe('Answers that you know, by field id; the person sees and can change them.'),
+    prefill: optional(jsonObject, 'Answers that you know, by field id; the person sees and can change them.'),
     message: z
       .string()
       .min(1)
@@ -71,29 +66,22 @@ export const askPerson = defineTool({
       .max(sessionSeconds.max)
       .default(sessionSeconds.default)
       .describe('Seconds until the link stops working.'),
-    metadata: jsonObject
-      .exactOptional()
-      .describe('Data of yours, up to 16 KiB; it comes with the submission.'),
-    respondent: z
-      .strictObject({ email: z.string() })
-      .exactOptional()
-      .describe(
-        'The person who is to answer, whom a code is emailed to before the page shows anything: a forwarded link is ' +
-          'worth nothing. The key needs sessions:notify.',
-      ),
-    return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
-    notify: notifyInput
-      .exactOptional()
-      .describe(
-        'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
-      ),
-    callback: z
-      .strictObject({ url: z.string(), secret: z.string() })
-      .exactOptional()
-      .describe(
-        'Called once, signed with your secret, when the session ends, whatever its outcome: for a workflow that ' +
-          'waits outside of this conversation.',
-      ),
+    metadata: optional(jsonObject, 'Data of yours, up to 16 KiB; it comes with the submission.'),
+    respondent: optional(
+      z.strictObject({ email: z.string() }),
+      'The person who is to answer, whom a code is emailed to before the page shows anything: a forwarded link is ' +
+        'worth nothing. The key needs sessions:notify.',
+    ),
+    return_url: optional(z.string().min(1), 'HTTPS. Where the person goes after submitting.'),
+    notify: optional(
+      notifyInput,
+      'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
+    ),
+    callback: optional(
+      z.strictObject({ url: z.string(), secret: z.string() }),
+      'Called once, signed with your secret, when the session ends, whatever its outcome: for a workflow that ' +
+        'waits outside of this conversation.',
+    ),
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,

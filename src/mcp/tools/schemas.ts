@@ -4,6 +4,7 @@ import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.j
 import { idOf, withFieldIds } from '../../domain/definition/questions.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
 import { isObject } from '../../domain/json/json.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { formLimits, idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
@@ -19,12 +20,10 @@ export const sessionId = z
   .describe('`sess_…`, a secret: anyone who has it can fill in the session.');
 export const submissionId = z.string().min(1).describe('`sub_…`');
 
-export const idempotencyKey = z
-  .string()
-  .min(idempotencyKeyLength.min)
-  .max(idempotencyKeyLength.max)
-  .exactOptional()
-  .describe('Any text of your own: repeated with it, the same call gives the first result again.');
+export const idempotencyKey = optional(
+  z.string().min(idempotencyKeyLength.min).max(idempotencyKeyLength.max),
+  'Any text of your own: repeated with it, the same call gives the first result again.',
+);
 
 export const language = z
   .string()
@@ -36,7 +35,7 @@ export const language = z
 const SMALL_PAGE = 10;
 
 export const limit = z.int().min(1).max(pageSizes.max).default(SMALL_PAGE).describe('How many to return.');
-export const cursor = z.string().min(1).exactOptional().describe('The next_cursor of the page before.');
+export const cursor = optional(z.string().min(1), 'The next_cursor of the page before.');
 export const nextCursor = z.string().nullable().describe('For the next page; null on the last.');
 
 /** The answers of a submission with their origins. */
@@ -72,7 +71,7 @@ export const session = shape(SessionSchema, '', {
     .enum(['submitted', 'declined', 'expired', 'cancelled'])
     .nullable()
     .describe('null while it is open. Only submitted is an answer.'),
-  reason: z.string().exactOptional().describe('Why the person declined.'),
+  reason: optional(z.string(), 'Why the person declined.'),
 });
 
 const text = { type: 'string' as const };

@@ -3,6 +3,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
@@ -40,7 +41,7 @@ export const submissionTools: Tool[] = [
     rpcs: [[rpcs.createManagedSubmission], [sessionRpcs.submitSession]],
     input: z.strictObject({
       form_id: formId.exactOptional(),
-      session_id: sessionId.exactOptional().describe('Instead of form_id: the session to end.'),
+      session_id: optional(sessionId, 'Instead of form_id: the session to end.'),
       answers: jsonObject.describe('By field id.'),
       source: z
         .string()
@@ -80,8 +81,8 @@ export const submissionTools: Tool[] = [
     rpcs: [[rpcs.listSubmissions]],
     input: z.strictObject({
       form_id: formId,
-      session_id: sessionId.exactOptional().describe('Only that of this session.'),
-      source: z.string().min(1).exactOptional().describe('Only those from this source.'),
+      session_id: optional(sessionId, 'Only that of this session.'),
+      source: optional(z.string().min(1), 'Only those from this source.'),
       include_answers: z.boolean().default(false),
       limit,
       cursor,
