@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { addressKey } from './addresses/email-address.ts';
+import { instantOf } from './ids.ts';
 import { DAY_MS, HOUR_MS } from './limits/limits.ts';
 import { newToken } from './secrets/new-secrets.ts';
 import { deriveKey, type SecretKey } from './secrets/secret-key.ts';
@@ -29,6 +30,21 @@ export function readMailLink(
     ? { ok: true, link: { purpose: purpose.data, formId: read.pair[0], address: read.pair[1] } }
     : read;
 }
+
+/**
+ * The token with which who sent a submission may correct it, for 7 days: the same for everybody who makes it. It is worth
+ * nothing unless its hash is stored, and after a correction.
+ */
+export function correctionToken(key: SecretKey, formId: string, submissionId: string): string {
+  const expiresAt = instantOf(submissionId) + CORRECTION_MS;
+  return mailLinkToken(key, { purpose: CORRECTION, formId, address: submissionId }, expiresAt);
+}
+
+/** The purpose of a link to correct a submission, whose id stands in place of an address. */
+export const CORRECTION = 'correct';
+
+/** How long after it was sent a submission can be corrected. */
+export const CORRECTION_MS = 7 * DAY_MS;
 
 /** The address of the page behind a token. `baseUrl` has no slash at the end. */
 export function mailLinkUrl(baseUrl: string, token: string): string {
@@ -202,7 +218,7 @@ const STREAM = 'stream';
 const SIGN_IN = 'owner-sign-in';
 const DEVICE = 'owner-device';
 
-const mailLinkPurposes = z.enum(['confirm-owner', 'change-owner', 'confirm-recipient', 'stop']);
+const mailLinkPurposes = z.enum(['confirm-owner', 'change-owner', 'confirm-recipient', 'stop', CORRECTION]);
 
 const pairSchema = z.tuple([z.string(), z.string()]);
 

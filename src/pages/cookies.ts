@@ -66,8 +66,26 @@ export function setRespondentCookie(
   response.cookie(respondentCookieOf(hostedUrl), browser, options);
 }
 
+/** The token with which the browser may correct what was sent in it last; empty if there is none. */
+export function readCorrectionCookie(request: Request, { hostedUrl }: Pick<Framed, 'hostedUrl'>): string {
+  return cookieOf(request, correctionCookieOf(hostedUrl)) ?? '';
+}
+
+/** Gives the browser what `readCorrectionCookie` reads, until it is closed: others may use the device. */
+export function setCorrectionCookie(
+  response: Response,
+  token: string,
+  { hostedUrl, isFramed }: Pick<Framed, 'hostedUrl' | 'isFramed'>,
+): void {
+  response.cookie(correctionCookieOf(hostedUrl), token, optionsFor(hostedUrl, '/f/', isFramed));
+}
+
+function correctionCookieOf(hostedUrl: string): string {
+  return hostedUrl.startsWith('https:') ? '__Host-correction' : 'correction';
+}
+
 /**
- * What both have: the path, unless the name binds the cookie to the host, and whether other sites may have the page.
+ * What all have: the path, unless the name binds the cookie to the host, and whether other sites may have the page.
  */
 function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
   const secure = hostedUrl.startsWith('https:');

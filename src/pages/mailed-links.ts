@@ -17,6 +17,7 @@ import { type Page, prefersJson, sendFile, sendJson, sendPage } from '../http/re
 import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
+import { setCorrectionCookie } from './cookies.ts';
 import type { HandlePage, PageExchange, PageOptions } from './handler.ts';
 import { rootOf } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
@@ -41,15 +42,18 @@ export function followMailLink({ baseUrl }: Pick<PageOptions, 'baseUrl'>): Handl
 }
 
 async function follow(exchange: PageExchange, cookies: OwnerCookies): Promise<void> {
-  const { call, request, response } = exchange;
+  const { call, request, response, hostedUrl } = exchange;
   const token = tokenOf(request);
   const inputs = await readForm(request, noFiles);
   const view = viewOf(request);
   const isOneClick = lastOf(inputs, 'List-Unsubscribe') === 'One-Click';
-  if (isOneClick) {
-    // One click stops emails and nothing else, whichever link a program finds.
-    const { purpose } = await call(rpcs.getMailLink, { token });
-    if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
+  const { purpose, submissionId } = await call(rpcs.getMailLink, { token });
+  // One click stops emails and nothing else, whichever link a program finds.
+  if (isOneClick && purpose !== MailLinkPurpose.STOP)
+    throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
+  if (purpose === MailLinkPurpose.CORRECT) {
+    setCorrectionCookie(response, token, { hostedUrl, isFramed: false });
+    return response.redirect(303, `${rootOf(request)}f/${submissionId}`);
   }
   if (inputs.has('start') && !isOneClick) {
     const started = renderStarted(await call(rpcs.startMail, { token }), view);
@@ -135,7 +139,9 @@ function renderDone(link: Link, view: View): Page {
     const [text, next] = [stoppedText(link, words), words.startNote];
     return renderMessage({ ...done, text, next, more: startForm(words) });
   }
-  const text = inserted(words[`${subjectOf(link)}Done`], link);
+  const about = subjectOf(link);
+  // The page of a correction is opened in place of this one.
+  const text = about === 'correct' ? '' : inserted(words[`${about}Done`], link);
   return renderMessage({ ...done, text, more: isOfOwner(link) && signInButton(view) });
 }
 
@@ -159,6 +165,7 @@ const subjects: Record<MailLinkPurpose, Subject | undefined> = {
   [MailLinkPurpose.CONFIRM_RECIPIENT]: 'recipient',
   // What can be stopped, and what is stopped already, has a page of its own.
   [MailLinkPurpose.STOP]: undefined,
+  [MailLinkPurpose.CORRECT]: 'correct',
 };
 
 /** The page behind the link that stops emails: what can be stopped, and what is stopped already. */
@@ -234,7 +241,7 @@ type View = { request: Request; language: Language };
 
 type Link = GetMailLinkResponse | FollowMailLinkResponse;
 
-type Subject = 'owner' | 'takeOver' | 'recipient';
+type Subject = 'owner' | 'takeOver' | 'recipient' | 'correct';
 
 type StopLink = Pick<GetMailLinkResponse, 'address' | 'formName' | 'stopped' | 'aboutSignIn'>;
 

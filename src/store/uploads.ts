@@ -53,13 +53,15 @@ export async function listSubmissionUploads(db: Queries, submissionId: string): 
   return db.read((em) => em.find(UploadEntity, { submissionId }, { orderBy: { id: 'asc' } }));
 }
 
-/** Finds those of the named uploads that belong to the form and that no submission has claimed. */
+/** Finds those of the named uploads that belong to the form and that no submission has claimed, but for `holder`. */
 export async function findUnclaimedUploads(
   db: Queries,
   formId: string,
   uploadIds: string[],
+  holder?: string,
 ): Promise<Upload[]> {
-  return db.read((em) => em.find(UploadEntity, { id: { $in: uploadIds }, formId, submissionId: null }));
+  const $or = [{ submissionId: null }, ...(holder === undefined ? [] : [{ submissionId: holder }])];
+  return db.read((em) => em.find(UploadEntity, { id: { $in: uploadIds }, formId, $or }));
 }
 
 /** Lists up to `limit` uploads of all projects in the order of their ids, from the one after `after` on. */

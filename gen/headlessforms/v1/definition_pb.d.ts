@@ -956,6 +956,14 @@ export declare type Settings = Message<"headlessforms.v1.Settings"> & {
    * @generated from field: bool one_per_respondent = 16;
    */
   onePerRespondent: boolean;
+
+  /**
+   * Whether people may correct what they sent on the form's page, for 7 days: by a link on the page that follows, in the
+   * same browser, and in the autoresponse where its address was proven. Refused for forms made without a key.
+   *
+   * @generated from field: bool allow_correction = 17;
+   */
+  allowCorrection: boolean;
 };
 
 /**

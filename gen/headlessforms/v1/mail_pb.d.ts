@@ -80,6 +80,13 @@ export declare type GetMailLinkResponse = Message<"headlessforms.v1.GetMailLinkR
    * @generated from field: repeated string recipients = 6;
    */
   recipients: string[];
+
+  /**
+   * Of a link to correct what was sent: the submission. `address` is empty then.
+   *
+   * @generated from field: string submission_id = 7;
+   */
+  submissionId: string;
 };
 
 /**
@@ -307,6 +314,13 @@ export enum MailLinkPurpose {
    * @generated from enum value: MAIL_LINK_PURPOSE_STOP = 4;
    */
   STOP = 4,
+
+  /**
+   * To correct what was sent. Such a link can't be followed by a call: the page of `submission_id` opens with it.
+   *
+   * @generated from enum value: MAIL_LINK_PURPOSE_CORRECT = 5;
+   */
+  CORRECT = 5,
 }
 
 /**

@@ -114,6 +114,20 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
    * @generated from field: headlessforms.v1.Respondent respondent = 12;
    */
   respondent?: Respondent | undefined;
+
+  /**
+   * The submission that this one corrects; empty: none.
+   *
+   * @generated from field: string replaces = 14;
+   */
+  replaces: string;
+
+  /**
+   * The submission that corrects this one, and counts in its place; empty: none.
+   *
+   * @generated from field: string replaced_by = 15;
+   */
+  replacedBy: string;
 };
 
 /**
@@ -1121,6 +1135,13 @@ export enum SubmissionStatus {
    * @generated from enum value: SUBMISSION_STATUS_SPAM = 2;
    */
   SPAM = 2,
+
+  /**
+   * Corrected since: the submission that `replaced_by` names counts in its place.
+   *
+   * @generated from enum value: SUBMISSION_STATUS_REPLACED = 3;
+   */
+  REPLACED = 3,
 }
 
 /**
@@ -1165,7 +1186,7 @@ export declare const ExportFormatSchema: GenEnum<ExportFormat>;
 /**
  * Accepts the answers people give to a form, and reads them back.
  *
- * A submission never changes after it is accepted.
+ * The answers of a submission never change after it is accepted: a correction is a submission of its own.
  *
  * `CreateSubmission` and `CheckAnswers` take a form of any project, and with a key that of any project; their
  * managed siblings, of older routes, take a form of the key's project alone. Both of a pair take the same request, so
@@ -1316,8 +1337,8 @@ export declare const SubmissionsService: GenService<{
     output: typeof CreateStreamTokenResponseSchema;
   },
   /**
-   * Deletes a submission with its event, deliveries and files. Pending deliveries are
-   * dropped. Scope `submissions:delete`.
+   * Deletes a submission with its event, deliveries and files, and with it what it corrects and what corrects it. Pending
+   * deliveries are dropped. Scope `submissions:delete`.
    *
    * @generated from rpc headlessforms.v1.SubmissionsService.DeleteSubmission
    */

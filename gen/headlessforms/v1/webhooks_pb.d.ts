@@ -1323,6 +1323,14 @@ export declare type Event = Message<"headlessforms.v1.Event"> & {
      */
     value: Session;
     case: "sessionDeclined";
+  } | {
+    /**
+     * With `EVENT_TYPE_SUBMISSION_REPLACED`: the one that was corrected, without its answers.
+     *
+     * @generated from field: headlessforms.v1.Submission submission_replaced = 13;
+     */
+    value: Submission;
+    case: "submissionReplaced";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1490,6 +1498,13 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_SESSION_NOTIFIED = 6;
    */
   SESSION_NOTIFIED = 6,
+
+  /**
+   * A person corrected a submission. Sent as `submission.replaced`, with ids alone, beside the event of the correction.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_SUBMISSION_REPLACED = 7;
+   */
+  SUBMISSION_REPLACED = 7,
 }
 
 /**
@@ -1565,6 +1580,13 @@ export enum EventType {
    * @generated from enum value: EVENT_TYPE_SESSION_NOTIFIED = 8;
    */
   SESSION_NOTIFIED = 8,
+
+  /**
+   * `submission.replaced`: a person corrected a submission, and another one counts in its place.
+   *
+   * @generated from enum value: EVENT_TYPE_SUBMISSION_REPLACED = 9;
+   */
+  SUBMISSION_REPLACED = 9,
 
   /**
    * `session.ended`: a session ended, however; its callback alone is called.

@@ -45,6 +45,7 @@ export function submissionMail(
     title: safe(definition.name),
     paragraphs: [
       receivedInWords(context, submission),
+      ...(submission.replaces === undefined ? [] : [mail.corrects]),
       ...(rows.length === 0 ? [mail.noAnswers] : []),
       ...(together ? [...origins.values()].slice(0, 1) : []),
       ...(shortened ? [howToReadWhole(context, submissionId, isOwner)] : []),
@@ -166,12 +167,14 @@ function submissionUrl({ baseUrl }: MailContext, submissionId: string): string {
 /**
  * The email to the person who answered, in the language in which they did. `original` is the definition in use now.
  * Null if it has no such email, or if they gave no address. All its words are those of the form, so that anyone who
- * gives another's address sends them nothing of their own.
+ * gives another's address sends them nothing of their own. `correctionUrl` leads to the page where they correct what they
+ * sent.
  */
 export function autoresponseMail(
   context: Omit<MailContext, 'to' | 'language' | 'senderName'>,
   { answers, language: tag }: AnsweredForm,
   original: FormDefinition,
+  correctionUrl?: string,
 ): MailMessage | null {
   const { delivery, name, settings } = translate(original, tag === undefined ? [] : [tag]);
   if (delivery.type !== 'email' || delivery.autoresponse === undefined) return null;
@@ -185,6 +188,7 @@ export function autoresponseMail(
       subject,
       title: subject,
       paragraphs: [message],
+      ...(correctionUrl !== undefined && { button: { label: language.words.correct, url: correctionUrl } }),
       footer: [fill(language.mail.whyAnswered, { form: name })],
     },
   );
@@ -209,6 +213,8 @@ const submissionEvent = z.object({
     language: z.string().exactOptional(),
     createdAt: z.string(),
     source: z.string().exactOptional(),
+    replaces: z.string().exactOptional(),
+    respondent: z.object({ email: z.string() }).exactOptional(),
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
     provenance: z.record(z.string(), z.object({ by: z.enum(answerChannels) })).exactOptional(),
   }),
@@ -246,6 +252,10 @@ export type AnsweredForm = {
   language?: string;
   /** ISO 8601. */
   createdAt: string;
+  /** The submission that it corrects. */
+  replaces?: string;
+  /** Whose address is proven. */
+  respondent?: { email: string };
   /** Where each answer comes from, by field id; not of submissions that are older than the record. */
   provenance?: Record<string, { by: AnswerChannel }>;
   /** Where a call has it from, in its sender's words. */

@@ -180,9 +180,9 @@ function keylessProblems({ delivery, settings }: Record<string, unknown>, fields
     ...fields.flatMap(drawnProblems),
     ...(recipients ? [needsKey('delivery.to')] : []),
     ...(mail.autoresponse !== undefined ? [needsKey('delivery.autoresponse')] : []),
-    ...(isObject(settings) && settings.onePerRespondent === true
-      ? [needsKey('settings.onePerRespondent')]
-      : []),
+    ...['onePerRespondent', 'allowCorrection'].flatMap((name) =>
+      isObject(settings) && settings[name] === true ? [needsKey(`settings.${name}`)] : [],
+    ),
   ];
 }
 

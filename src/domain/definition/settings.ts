@@ -83,6 +83,7 @@ export const settingsSchema = z
       z.boolean(),
       'Takes one submission of each mailbox: the page asks for a code emailed to it. Default: false.',
     ),
+    allowCorrection: optional(z.boolean(), 'Lets people correct what they sent on the page, for 7 days. Default: false.'),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })
@@ -90,12 +91,13 @@ export const settingsSchema = z
 
 /** Returns settings with a canonical language tag and the closing time in UTC. */
 export function normalizeSettings(settings: Settings): Settings {
-  const { closesAt, locale, compatibility, onePerRespondent, ...rest } = settings;
+  const { closesAt, locale, compatibility, onePerRespondent, allowCorrection, ...rest } = settings;
   return {
     ...rest,
     // Left out where it is the default: versions from before the setting keep their checksums.
     ...(compatibility !== undefined && compatibility !== 'none' && { compatibility }),
     ...(onePerRespondent === true && { onePerRespondent }),
+    ...(allowCorrection === true && { allowCorrection }),
     ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
     ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
   };

@@ -155,9 +155,19 @@ export type SubmissionFacts = {
   respondent?: VerifiedRespondent;
   source: string;
   metadata: JsonObject;
+  /** The submission that it corrects. */
+  replaces?: string;
   /** ISO 8601. */
   createdAt: string;
   provenance: readonly StoredOrigin[];
+};
+
+/** A submission, and the one that corrects it. */
+export type ReplacedFacts = {
+  submissionId: string;
+  formId: string;
+  sessionId: string | null;
+  replacedBy: string;
 };
 
 /** Of a stored submission, what its body holds beside what was known before. */

@@ -11,6 +11,7 @@ import {
   deletionBody,
   endBody,
   type NotifiedFacts,
+  type ReplacedFacts,
   type SessionFacts,
   sessionBody,
   submissionBody,
@@ -56,6 +57,12 @@ export const eventTypes = {
     mails: 'none',
     body: deletionBody('submission.deleted'),
   },
+  /** A person has corrected a submission: the body has ids alone. */
+  'submission.replaced': {
+    webhooks: 'submission.replaced',
+    mails: 'none',
+    body: bodyOf<ReplacedFacts>('submission.replaced'),
+  },
   /** A person does not want to answer. */
   'session.declined': { webhooks: 'session.declined', mails: 'none', body: sessionBody('session.declined') },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
@@ -80,6 +87,7 @@ export const registrableEvents = {
   'submission.deleted': pb.WebhookEvent.SUBMISSION_DELETED,
   'session.declined': pb.WebhookEvent.SESSION_DECLINED,
   'session.notified': pb.WebhookEvent.SESSION_NOTIFIED,
+  'submission.replaced': pb.WebhookEvent.SUBMISSION_REPLACED,
 } as const;
 
 /** Their names. */

@@ -92,6 +92,7 @@ const submissionData = (status: 'accepted' | 'complete') =>
     answers: jsonObject.describe('By field id.'),
     provenance,
     metadata: jsonObject.describe('The metadata of its session.'),
+    replaces: optional(z.string(), 'The submission that it corrects.'),
     outcome: optional(z.literal('submitted'), 'Where it ended a session.'),
     contextChecksum: optional(z.string(), 'SHA-256 of its session’s context, in hex.'),
     respondent: optional(
@@ -173,6 +174,17 @@ const events: DescribedEvent[] = [
     summary: 'A submission was deleted: by a call, after the retention time of its form, or with its form',
     data: z.object({ submissionId: z.string(), formId: z.string(), sessionId: z.string().nullable() }),
     example: { submissionId, formId, sessionId: null },
+  },
+  {
+    name: 'submission.replaced',
+    summary: 'A person corrected a submission, beside the event of the correction',
+    data: z.object({
+      submissionId: z.string(),
+      formId: z.string(),
+      sessionId: z.string().nullable(),
+      replacedBy: z.string().describe('The submission that counts in its place.'),
+    }),
+    example: { submissionId, formId, sessionId: null, replacedBy: 'sub_01jd3kw2m4f9t8x1v0c9m2q4rb' },
   },
   {
     name: 'session.notified',

@@ -6,6 +6,7 @@ import {
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { optional } from '../../domain/json/optional.ts';
+import { enumValue } from '../../domain/enums.ts';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
 import { timeReply } from '../../http/shape.ts';
 import { customRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
@@ -91,7 +92,7 @@ async function sendStream(context: RouteContext): Promise<void> {
   const messages = context.receive(SubmissionsService.method.watchSubmissions, {
     formId,
     source,
-    status: status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
+    status: enumValue(SubmissionStatus, status),
     cursor: typeof lastId === 'string' && lastId !== '' ? lastId : cursor,
   });
   async function* texts(): AsyncGenerator<string> {

@@ -23,7 +23,7 @@ const { method: rpcs } = SubmissionsService;
 /** The largest that the message can carry. */
 const MAX_OFFSET = 2 ** 31 - 1;
 
-const status = z.enum(['accepted', 'spam']);
+const status = z.enum(['accepted', 'spam', 'replaced']);
 
 const respondent = shape(RespondentSchema, '', {
   method: z.literal('email_code'),
@@ -42,6 +42,8 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   status,
   created_at: timeReply,
   metadata: jsonObject.describe('The metadata of its session.'),
+  replaces: optional(z.string(), 'The submission that it corrects.'),
+  replaced_by: optional(z.string(), 'The submission that corrects it, and counts in its place.'),
   context: optional(contextSchema, 'What the person was shown; where one submission is read.'),
   personal: optional(
     z.array(z.string()),
@@ -80,6 +82,7 @@ const submissionsQuery = pageQuery.extend({
     .exactOptional()
     .meta({ type: 'integer', minimum: 0, description: 'How many to skip, default 0; `cursor` is faster.' }),
   session_id: optional(z.string().min(1), 'Only those made in this session.'),
+  replaced: flag('Those that were corrected since, as with `status=replaced`; else they are left out.'),
   ...filterQuery,
   created_after: optional(timeInput, 'Only those accepted at or after this time.'),
   created_before: optional(timeInput, 'Only those accepted before this time.'),
@@ -98,12 +101,17 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   summary: 'List a form’s submissions, newest first',
   name: 'submissions',
   query: submissionsQuery,
-  input: ({ id, query: { offset = 0, status, filter = {}, total, ...query }, page, continued }) => ({
+  input: ({
+    id,
+    query: { offset = 0, status, filter = {}, total, replaced, ...query },
+    page,
+    continued,
+  }) => ({
     formId: id,
     ...page,
     ...fieldsOf(query),
     skip: continued ? 0 : offset,
-    status: enumValue(SubmissionStatus, status),
+    status: enumValue(SubmissionStatus, replaced ? 'replaced' : status),
     filters: Object.entries(filter).map(toFilter),
     includeTotal: total && !continued,
   }),

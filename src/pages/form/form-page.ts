@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputNames } from '../../domain/answers/answer-texts.ts';
 import { REVIEW_STEP, stepsOf, visibleIds } from '../../domain/answers/steps.ts';
@@ -49,6 +50,7 @@ ${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(lan
 ${session.context !== undefined && renderContext(session.context)}
 ${progress !== '' && progressBar(progress, number, steps.length)}
 ${heading(own, number, step, language)}
+${session.correctsTime !== undefined && correcting(view, timestampDate(session.correctsTime))}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${view.revealed !== undefined && moreQuestions(view.revealed, language)}
@@ -180,6 +182,11 @@ ${permanent && html`<input type="hidden" name="_session" value="${sessionId}">`}
 const firstButton = new Html(
   '<button class="sr" name="_go" value="next" tabindex="-1" aria-hidden="true"></button>',
 );
+
+function correcting({ language: { words, tag } }: FormView, sentAt: Date): Html {
+  const time = html`<time datetime="${sentAt.toISOString()}">${momentInWords(sentAt, tag)}</time>`;
+  return html`<p class="notice">${fillHtml(words.correcting, { time })}</p>`;
+}
 
 /** Tells the person who opens the page that somebody's answers are in it, and offers a page without them. */
 function kept({ language: { words, tag }, sessionId }: FormView, since: Date): Html {

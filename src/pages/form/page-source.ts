@@ -16,6 +16,7 @@ import { type FailureReason, failed } from '../../domain/errors/failure.ts';
 import { newToken } from '../../domain/secrets/new-secrets.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 import {
+  readCorrectionCookie,
   readRespondentCookie,
   readVisitorCookie,
   setRespondentCookie,
@@ -27,7 +28,8 @@ import { isOwnPost } from '../owner/session.ts';
 const { method: rpcs } = HostedService;
 
 /**
- * What an address that shows a form stands for: a session, or a form's own page, whose address fills in fields.
+ * What an address that shows a form stands for: a session, a submission that is corrected, or a form's own page, whose
+ * address fills in fields.
  *
  * A form's own page stores nothing while it is looked at: a session is opened when answers are first saved or a file is
  * put. From then on the page carries the session's id, so that every page goes on with its own.
@@ -52,7 +54,8 @@ export function sourceOf(exchange: PageExchange) {
   let visitorId = posted ? '' : (begun[0] ?? '');
   let remembers = cookie.remembers;
 
-  const browser = readRespondentCookie(request, exchange);
+  const isCorrection = id.startsWith('sub_');
+  const browser = (isCorrection ? readCorrectionCookie : readRespondentCookie)(request, exchange);
 
   function target() {
     if (poster === 'other' || (unproven && [visitorId, browser, ...begun].some((known) => known !== '')))

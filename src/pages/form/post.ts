@@ -7,6 +7,7 @@ import { ownValue } from '../../domain/json/json.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { setCorrectionCookie } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
 import { postCode, showCodePage } from './code-page.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
@@ -101,7 +102,8 @@ async function moveOption({ source, inputs, posted }: Post, move: Move): Promise
 }
 
 /** Answers what was submitted with the page of thanks, a redirect, or JSON. */
-async function complete({ request, response, posted }: Post, ending: Ending, reply: Reply): Promise<void> {
+async function complete(post: Post, ending: Ending, reply: Reply): Promise<void> {
+  const { request, response, hostedUrl, posted } = post;
   if (prefersJson(request)) {
     const redirect = ending.redirectUrl ? { redirect_url: ending.redirectUrl } : {};
     return sendJson(response, 201, { ok: true, submission_id: reply.submissionId, ...redirect });
@@ -111,7 +113,12 @@ async function complete({ request, response, posted }: Post, ending: Ending, rep
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
-  sendPage(response, 200, renderCompletion(ending, request, reply.session.embedOrigins));
+  const { embedOrigins } = reply.session;
+  const isFramed = embedOrigins.length > 0;
+  const token = ending.correctionToken;
+  if (token !== '') setCorrectionCookie(response, token, { hostedUrl, isFramed });
+  const correctable = token === '' ? '' : reply.submissionId;
+  sendPage(response, 200, renderCompletion(ending, request, { embedOrigins, correctable }));
 }
 
 /** The form once more, with what was typed and what is wrong with it. */

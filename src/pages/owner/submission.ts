@@ -33,13 +33,15 @@ export const showSubmission: HandleOwner = async (exchange) => {
   const title = fill(owner.answerTitle, {
     date: timeInWords(timestampDate(present(submission.createTime)), language.tag),
   });
+  const linkTo = (id: string, text: string) =>
+    id !== '' && html` <a href="${base}/submissions/${id}">${text}</a>`;
   const body = html`<p><a href="${base}/forms/${submission.formId}"><bdi>${read.formName}</bdi>: ${owner.allAnswers}</a></p>
 <h1>${titleOf(submission, language)}</h1>
 ${neighboursOf(read, base, language)}
 ${answersOf(read, base, language)}
 <h2>${owner.about}</h2>
 <dl class="facts"><div><dt>${owner.answerId}</dt><dd>${submission.id}</dd></div>
-<div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
+<div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : submission.replacedBy === '' && owner.accepted}${linkTo(submission.replaces, owner.corrects)}${linkTo(submission.replacedBy, owner.correctedBy)}</dd></div>
 <div><dt>${owner.source}</dt><dd>${submission.source}</dd></div>${respondentOf(submission, language)}</dl>
 <h2>${owner.deliveries}</h2>
 ${banner(cookies.takeDone(), ['doneSentAgain'], language)}

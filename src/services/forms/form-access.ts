@@ -10,6 +10,7 @@ import { type Caller, callerIfAny } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { type Form, type FormState, findForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 import { requireFound } from '../request-values.ts';
 
@@ -117,9 +118,14 @@ function withVersion(form: LiveForm | undefined): PublishedForm {
   return { ...form, version };
 }
 
-/** Throws if the form takes no submissions any more. `now` is in milliseconds. */
-export function refuseIfClosed(form: PublishedForm, now: number): void {
-  switch (availabilityOf(form, now)) {
+/** Throws if the form takes no submissions any more, or no corrections. `now` is in milliseconds. */
+export function refuseIfClosed(
+  form: PublishedForm,
+  now: number,
+  { corrects }: Pick<LiveVersion, 'corrects'> = {},
+): void {
+  const availability = availabilityOf(form, now);
+  switch (corrects !== undefined && availability === 'full' ? 'open' : availability) {
     case 'open':
       return;
     case 'archived':
@@ -255,7 +261,14 @@ type LiveForm = Omit<FormState, 'currentVersionId'> & {
   version: LiveVersion | null;
 };
 
-export type LiveVersion = CompiledForm & { id: string; formId: string; number: number; checksum: string };
+export type LiveVersion = CompiledForm & {
+  id: string;
+  formId: string;
+  number: number;
+  checksum: string;
+  /** The submission that is corrected by answers to it. */
+  corrects?: Submission;
+};
 
 /** `hidden` is a form that is not found. */
 export type FormReaderOptions = { database: Database; now: () => number; hidden?: string | undefined };

@@ -20,6 +20,7 @@ import {
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { marksOf } from '../../domain/fields/number-text.ts';
 import { pageLimits } from '../../domain/methods.ts';
+import { linkToCorrect } from '../../store/mail/mailed-links.ts';
 import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
@@ -29,6 +30,7 @@ import { type First, type Idempotency, replayAfterRefusal } from '../idempotency
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
+import { corrected } from '../submissions/corrections.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
 import { isTooQuick, keyOfPage } from './page-token.ts';
@@ -58,8 +60,11 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const token = { token: request.issueToken, pageIds: pagesOf(visit), now: context.now() };
   const submits = request.goal === HostedGoal.FORWARD;
   const idempotency = submits ? keyOfPage(context.verifyingKeys, token, content) : undefined;
-  const { redirectUrl = '', spam: guards } = form.version.definition.settings;
-  const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
+  const { redirectUrl = '', spam: guards, allowCorrection = false } = form.version.definition.settings;
+  // Who corrects something has proven more than what these guards look for.
+  const spam = version.corrects
+    ? version.corrects.status === 'spam'
+    : request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
   const post = { request, call, visit, given, idempotency, spam };
 
   const result = await replayAfterRefusal(
@@ -77,10 +82,16 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const answers = Object.fromEntries(Object.entries(result.answers).filter(isToldOf));
   const pictures = await signaturesIn(context, version.definition, answers);
   const to = { form, redirectUrl, returnUrl, pictures, requestHeader };
+  const { submissionId } = result;
+  const sentTo = { formId: form.id, submissionId };
+  const { database, secretKey } = context;
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
-    submissionId: result.submissionId,
-    ending: completionOf(version.definition, answers, to),
+    submissionId,
+    ending: {
+      ...completionOf(version.definition, answers, to),
+      correctionToken: allowCorrection ? await linkToCorrect(database, secretKey, sentTo) : '',
+    },
   };
 }
 
@@ -199,10 +210,11 @@ async function startOver(context: ServiceContext, visit: HostedVisit, call: Hand
  */
 async function withSession(context: ServiceContext, { request, call, visit }: Post): Promise<HostedVisit> {
   const { inputs, unproven, browser } = request;
-  const { form, stored, state } = visit;
+  const { form, version, stored, state } = visit;
   const { allowPartial } = form.version.definition.settings;
   const isKept = !unproven && inputs.some(({ values }) => values.some((value) => value !== ''));
-  if (stored !== undefined || state !== HostedState.OPEN || !allowPartial || !isKept) return visit;
+  const isNew = stored === undefined && version.corrects === undefined;
+  if (!isNew || state !== HostedState.OPEN || !allowPartial || !isKept) return visit;
   try {
     await context.limitRate(call, pageLimits.visit, form.id);
     const { session, begun } = await openVisitorsSession(context, visit, request, call);
@@ -236,7 +248,8 @@ function pagesOf({ form, stored }: HostedVisit): string[] {
 }
 
 /** Throws why a page accepts no answers. */
-function refuse({ now }: ServiceContext, { form, stored, state }: HostedVisit): never {
+function refuse({ now }: ServiceContext, { form, version, stored, state }: HostedVisit): never {
+  if (version.corrects && state === HostedState.SUBMITTED) throw corrected();
   if (stored !== undefined) refuseIfEnded(stored);
   else if (state === HostedState.SUBMITTED) throw alreadyAnswered();
   refuseIfClosed(form, now());

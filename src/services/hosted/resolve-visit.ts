@@ -10,7 +10,7 @@ import { notFound } from '../../domain/errors/failure.ts';
 import { type Field, isShown } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
-import { isObject, ownValue } from '../../domain/json/json.ts';
+import { isObject, type Json, ownValue } from '../../domain/json/json.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -26,6 +26,7 @@ import {
   sessionsForm,
 } from '../forms/form-access.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
+import { correctableWith, corrected, notCorrectable, versionToCorrect } from '../submissions/corrections.ts';
 import { findStanding, type Standing } from './respondents.ts';
 
 /**
@@ -38,6 +39,7 @@ import { findStanding, type Standing } from './respondents.ts';
  */
 export async function resolveVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
   const { formId, sessionId, posted, begun: known } = target;
+  if (isId('sub', sessionId)) return visitOfCorrection(context, target);
   if (formId === '') {
     const session = await anySession(context.database, sessionId);
     if (session.keylessBytes !== null) throw notFound('session');
@@ -71,6 +73,59 @@ export async function resolveVisit(context: ServiceContext, target: Target): Pro
   const state = standing.isNeeded ? HostedState.CODE_NEEDED : statesOfForms[availabilityOf(form, now)];
   const visit = { form, version, stored: undefined, session, state, permanent: true, standing };
   return (await hasAnswered(context, visit)) ? { ...visit, state: HostedState.SUBMITTED } : visit;
+}
+
+/**
+ * What a page is of on which somebody corrects a submission, with the token that they got alone. A form that is full is
+ * open for it. Throws TOKEN_USED if it was corrected, unless the page that did it is `posted` again.
+ */
+export async function visitOfCorrection(
+  context: ServiceContext,
+  { sessionId, browser, posted }: Pick<Target, 'sessionId' | 'browser' | 'posted'>,
+): Promise<HostedVisit> {
+  const former = await correctableWith(context, browser);
+  const form = await sessionsForm(context.forms, former.formId);
+  if (former.id !== sessionId || form.version.definition.settings.allowCorrection !== true)
+    throw notCorrectable();
+  if (former.replacedBy !== null && !posted) throw corrected();
+  const version = await versionToCorrect(context, former);
+  const now = context.now();
+  const availability = availabilityOf(form, now);
+  const state = statesOfForms[availability === 'full' ? 'open' : availability];
+  // What the person has left empty is not filled in again.
+  const shown = version.definition.fields
+    .filter(({ defaultValue }) => defaultValue !== undefined)
+    .filter(isShown);
+  const answers = Object.entries(former.answers).map(([id, answer]) => [id, withoutFacts(answer)] as const);
+  const session: Visit = {
+    id: null,
+    prefill: Object.fromEntries([...shown.map(({ id }) => [id, null] as const), ...answers]),
+    partialAnswers: null,
+    provenance: { prefill: former.provenance ?? [], partial: [] },
+    metadata: former.metadata,
+    createdAt: former.createdAt,
+    readAt: new Date(now),
+  };
+  const standing = {
+    isNeeded: false,
+    isSent: false,
+    ...(former.respondent && { respondent: former.respondent }),
+  };
+  return {
+    form,
+    version,
+    stored: undefined,
+    session,
+    state: former.replacedBy === null ? state : HostedState.SUBMITTED,
+    permanent: false,
+    standing,
+  };
+}
+
+/** Files as they are answered. */
+function withoutFacts(answer: Json): Json {
+  if (Array.isArray(answer)) return answer.map(withoutFacts);
+  return isObject(answer) && typeof answer.upload_id === 'string' ? { upload_id: answer.upload_id } : answer;
 }
 
 /** Whether the respondent's mailbox has answered a form that takes one submission of each. */

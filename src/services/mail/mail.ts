@@ -10,7 +10,13 @@ import type { AuditAction } from '../../domain/audit.ts';
 import { enumName, enumValue } from '../../domain/enums.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import { CONFIRMED_SIGN_IN_MS, type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
+import {
+  CONFIRMED_SIGN_IN_MS,
+  CORRECTION,
+  type MailLink,
+  readMailLink,
+  SIGN_IN_MAILS,
+} from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
@@ -27,6 +33,7 @@ import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';
 import { openOwnerSession } from '../owners/owner-sessions.ts';
 import { browserHashOf } from '../request-values.ts';
+import { correctableWith, corrected } from '../submissions/corrections.ts';
 
 /** Describes and follows emailed links. The token in the link is the credential. */
 export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
@@ -35,6 +42,8 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
     async getMailLink({ token }) {
       const link = linkOf(token);
       if (link.purpose !== 'stop') refuseUnusable(await findMailedLink(database, hashSecret(token)));
+      if (link.purpose === CORRECTION && (await correctableWith(context, token)).replacedBy !== null)
+        throw corrected();
       const isTaken = link.purpose === 'change-owner';
       const recipients = isTaken ? await listAddedRecipients(database, link.formId) : [];
       return {
@@ -46,6 +55,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
     async followMailLink({ token, stopScope, keepRecipients, signIn, browser, formerSessionToken }, call) {
       const link = linkOf(token);
       const { purpose, formId, address } = link;
+      if (purpose === CORRECTION) throw wrongLink('The page of the submission follows this link');
       const about = { ...(await formOf(formId)), action: actions[purpose] };
       const session = await database.transaction(async (tx) => {
         const sent = await findMailedLink(tx, hashSecret(token));
@@ -133,14 +143,15 @@ async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;
   return {
     purpose: purposes[purpose],
-    address,
+    address: purpose === CORRECTION ? '' : address,
+    submissionId: purpose === CORRECTION ? address : '',
     formName: name,
     stopped: enumValue(StopScopeMessage, stopped ?? undefined),
     aboutSignIn: formId === SIGN_IN_MAILS,
   };
 }
 
-const actions: Record<MailLink['purpose'], AuditAction> = {
+const actions: Record<Exclude<MailLink['purpose'], typeof CORRECTION>, AuditAction> = {
   'confirm-owner': 'form.owner_confirmed',
   'change-owner': 'form.owner_confirmed',
   'confirm-recipient': 'form.recipient_confirmed',
@@ -152,4 +163,5 @@ const purposes: Record<MailLink['purpose'], MailLinkPurpose> = {
   'change-owner': MailLinkPurpose.CHANGE_OWNER,
   'confirm-recipient': MailLinkPurpose.CONFIRM_RECIPIENT,
   stop: MailLinkPurpose.STOP,
+  [CORRECTION]: MailLinkPurpose.CORRECT,
 };

@@ -18,7 +18,9 @@ import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
+import { storeCorrection } from '../../store/submissions/corrections.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import {
   closed,
@@ -41,6 +43,7 @@ import {
   type Visit,
 } from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
+import { corrected } from './corrections.ts';
 
 /**
  * Checks answers against a form's version and stores them as a submission, in one commit with the event
@@ -54,7 +57,7 @@ import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 export async function acceptAnswers(context: ServiceContext, entry: Entry): Promise<AcceptedAnswers> {
   const { form } = entry;
   const now = context.now();
-  refuseIfClosed(form, now);
+  refuseIfClosed(form, now, entry.version);
   refuseWithoutCode(context, entry);
   const { answers, uploadIds, violations } = await checkedAnswers(context, entry);
   if (violations.length > 0) throw invalid(violations);
@@ -141,6 +144,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotency,
     respondent = null,
   } = entry;
+  const { corrects } = version;
   const createdAt = new Date(at);
   // Written once, which takes half a microsecond.
   const instant = createdAt.toISOString();
@@ -169,6 +173,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   const language = languageOf(entry);
   const announced = {
     ...facts,
+    ...(corrects && { sessionId: corrects.sessionId, replaces: corrects.id }),
     createdAt: instant,
     provenance,
     formVersionId: version.id,
@@ -189,9 +194,9 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
     respondent,
-    // Spam never uses up a mailbox.
+    // Spam never uses up a mailbox, and what is corrected has done so.
     respondentKey:
-      form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam
+      form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam && !corrects
         ? mailboxOf(respondent.email)
         : null,
     ...(session?.id &&
@@ -202,8 +207,8 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
           at,
         ),
       }),
-    // Spam never uses up an owner's limit.
-    maxAccepted: spam ? undefined : form.version.definition.settings.maxSubmissions,
+    // Nor do they use up an owner's limit.
+    maxAccepted: spam || corrects ? undefined : form.version.definition.settings.maxSubmissions,
     event: spam
       ? { id: event.id, type: 'submission.spam', body: null }
       : {
@@ -238,7 +243,8 @@ function skipMailsForVersion(form: PublishedForm): string | undefined {
 
 /** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */
 async function store(context: ServiceContext, entry: Entry, row: NewSubmission): Promise<string> {
-  const written = await context.writer.write(row);
+  const { corrects } = entry.version;
+  const written = await (corrects ? replace(context, corrects, row) : context.writer.write(row));
   switch (written.outcome) {
     case 'stored':
       recountIfAlmostFull(context.forms, entry.form);
@@ -259,11 +265,30 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw declined();
     case 'respondent_known':
       throw alreadyAnswered();
+    case 'replaced':
+      throw corrected();
     case 'upload_taken':
       throw invalid([custom('answers', 'A file has just been used by another submission')]);
     default:
       return written satisfies never;
   }
+}
+
+/** Stores what corrects a submission. */
+async function replace(
+  { database, settings, now, notifyWorkers }: ServiceContext,
+  former: Submission,
+  row: NewSubmission,
+) {
+  const type = 'submission.replaced';
+  const { projectId, formId, createdAt } = row;
+  const id = newId('evt', now());
+  const facts = { submissionId: former.id, formId, sessionId: former.sessionId, replacedBy: row.id };
+  const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
+  const event = { id, projectId, formId, type, submissionId: former.id, body, createdAt };
+  const written = await storeCorrection(database, row, { event, schedule: settings.retrySchedule });
+  notifyWorkers();
+  return written;
 }
 
 /** What a submission is made of. The answers are as they came. */

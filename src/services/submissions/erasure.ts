@@ -114,7 +114,7 @@ export async function eraseByValue(
   const until = performance.now() + TIME_SLICE_MS;
   do {
     const at: ErasurePlace = place;
-    const kind = at.phase === 'accepted' || at.phase === 'spam' ? 'submissions' : at.phase;
+    const kind = at.phase === 'sessions' || at.phase === 'events' ? at.phase : 'submissions';
     const { erased, next } = await slice(async (tx, rows) => {
       // A page token is the caller's: it may name a form of others.
       const own = at.formId !== '' && (await isFormOf(tx, projectId, at.formId));
@@ -170,8 +170,8 @@ function tokenOf({ formId, phase, after }: ErasurePlace): string {
 const validPlace =
   /^form_\w{1,64}\|(|sub_\w{1,64}|evt_\w{1,64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z sess_\w{1,64})$/;
 
-/** What is looked through of each form. The first two are the statuses of submissions. */
-const phases = ['accepted', 'spam', 'sessions', 'events'] as const;
+/** What is looked through of each form. The first three are the statuses of submissions. */
+const phases = ['accepted', 'spam', 'replaced', 'sessions', 'events'] as const;
 
 /** A caller waits: some ten thousand submissions are looked through by then. */
 const TIME_SLICE_MS = 2_000;

@@ -24,7 +24,9 @@ import { unknownValue } from '../request-values.ts';
 import { rowToMessage } from '../row-proto.ts';
 
 /** A stored submission as the RPCs return it. */
-export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {
+export function submissionToMessage(
+  row: Omit<ShownSubmission, 'replaces' | 'replacedBy'>,
+): MessageInitShape<typeof SubmissionSchema> {
   return rowToMessage(SubmissionSchema, row, {
     formVersionId: row.versionId,
     provenance: provenanceToMessage(provenanceOf(row)),
@@ -82,7 +84,7 @@ export function submissionRangeOf({
 }
 
 /** The status that submissions are asked for by. Throws for one that this version does not know. */
-export function submissionStatusOf(status?: SubmissionStatus): 'accepted' | 'spam' {
+export function submissionStatusOf(status?: SubmissionStatus): ShownSubmission['status'] {
   switch (status) {
     case undefined:
     case SubmissionStatus.UNSPECIFIED:
@@ -90,6 +92,8 @@ export function submissionStatusOf(status?: SubmissionStatus): 'accepted' | 'spa
       return 'accepted';
     case SubmissionStatus.SPAM:
       return 'spam';
+    case SubmissionStatus.REPLACED:
+      return 'replaced';
     default:
       throw unknownValue('status', SubmissionStatusSchema);
   }
@@ -118,7 +122,11 @@ function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin
   });
 }
 
-function provenanceOf({ provenance, answers, createdAt }: ShownSubmission): Provenance {
+function provenanceOf({
+  provenance,
+  answers,
+  createdAt,
+}: Pick<ShownSubmission, 'provenance' | 'answers' | 'createdAt'>): Provenance {
   return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());
 }
 
@@ -134,6 +142,8 @@ export function submissionToJson(row: ShownSubmission): JsonObject {
     status: row.status,
     created_at: row.createdAt.toISOString(),
     metadata: row.metadata,
+    ...(row.replaces !== null && { replaces: row.replaces }),
+    ...(row.replacedBy !== null && { replaced_by: row.replacedBy }),
     ...(row.provenance !== null && { provenance: provenanceToJson(row) }),
     respondent: row.respondent && {
       method: row.respondent.method,

@@ -163,4 +163,5 @@ async function projectSubmission(
 const typesOf = {
   accepted: ['submission.created', 'submission.completed'],
   spam: ['submission.spam'],
+  replaced: ['submission.replaced'],
 };

@@ -23,7 +23,7 @@ export async function claimUploads(
   const claims = claimsIn(version.definition, answers, root);
   if (claims.length === 0) return { answers, uploadIds: [], violations: [] };
 
-  const uploads = await knownUploads(context, version.formId, claims);
+  const uploads = await knownUploads(context, version, claims);
   const violations: Violation[] = [];
   const uploadIds = new Set<string>();
   for (const { id, fieldId, path } of claims) {
@@ -46,7 +46,7 @@ export async function describeUnclaimed(
 ): Promise<Answers> {
   const claims = claimsIn(version.definition, answers, 'answers');
   if (claims.length === 0) return answers;
-  const uploads = await knownUploads(context, version.formId, claims);
+  const uploads = await knownUploads(context, version, claims);
   return describeUploads(version.definition, answers, uploads, context.settings.baseUrl);
 }
 
@@ -97,10 +97,11 @@ function uploadUrl(baseUrl: string, uploadId: string): string {
 
 async function knownUploads(
   { database }: ServiceContext,
-  formId: string,
+  { formId, corrects }: VersionWithFiles,
   claims: Claim[],
 ): Promise<Map<string, Upload>> {
-  const found = await findUnclaimedUploads(database, formId, [...new Set(claims.map(({ id }) => id))]);
+  const ids = [...new Set(claims.map(({ id }) => id))];
+  const found = await findUnclaimedUploads(database, formId, ids, corrects?.id);
   return new Map(found.map((upload) => [upload.id, upload]));
 }
 
@@ -155,8 +156,8 @@ function uploadIdOf(file: Json | undefined): string | undefined {
   return isObject(file) && typeof file.upload_id === 'string' ? file.upload_id : undefined;
 }
 
-/** The version of a form that the answers are for. */
-export type VersionWithFiles = { formId: string; definition: FormDefinition };
+/** The version of a form that the answers are for, and the submission that they correct, whose files they may name. */
+export type VersionWithFiles = { formId: string; definition: FormDefinition; corrects?: { id: string } };
 
 export type ClaimedUploads = { answers: Answers; uploadIds: string[]; violations: Violation[] };
 

@@ -16,7 +16,7 @@ import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { acceptsFile } from '../../domain/fields/media-types.ts';
-import { isKeyless, newId } from '../../domain/ids.ts';
+import { isId, isKeyless, newId } from '../../domain/ids.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { MAX_FILENAME_LENGTH } from '../../domain/limits/limits.ts';
 import { readFileLink } from '../../domain/links.ts';
@@ -33,6 +33,7 @@ import {
   refuseIfClosed,
   sessionsForm,
 } from '../forms/form-access.ts';
+import { visitOfCorrection } from '../hosted/resolve-visit.ts';
 import { findStanding } from '../hosted/respondents.ts';
 import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
@@ -189,8 +190,8 @@ async function openTarget(
   opened: DisposableStack,
 ): Promise<OpenTarget> {
   const target = await targetOf(context, part, call);
-  const { form } = target;
-  refuseIfClosed(form, context.now());
+  const { form, version } = target;
+  refuseIfClosed(form, context.now(), version);
   if (isKeyless(form)) {
     throw invalid([custom('content', 'Forms made without a key take no files')]);
   }
@@ -236,6 +237,10 @@ async function targetOf(
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
+      if (isId('sub', target.value)) {
+        const page = { sessionId: target.value, browser, posted: false };
+        return { ...(await visitOfCorrection(context, page)), byHuman: true };
+      }
       const session = await anySession(context.database, target.value);
       const form = await sessionsForm(context.forms, session.formId);
       if (strangerAddress(call, form.projectId) !== undefined) {

@@ -1,5 +1,9 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { instantOf } from '../../domain/ids.ts';
+import { CORRECTION, CORRECTION_MS, correctionToken } from '../../domain/links.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { id, text, time, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
@@ -13,7 +17,7 @@ export const MailedLinkEntity = defineEntity({
     purpose: text(),
     /** Empty for a link to sign in. */
     formId: id(),
-    /** As `addressKey` gives it. */
+    /** As `addressKey` gives it; of a link to correct a submission, the id of that. */
     address: text(),
     /** SHA-256 of what only the browser has that asked for the link, hex; null if none did. */
     browserHash: text().strictNullable(),
@@ -48,6 +52,26 @@ export async function insertMailedLink(
   await db.write((em) =>
     em.createQueryBuilder(MailedLinkEntity).insert(row).onConflict().ignore().execute('run'),
   );
+}
+
+/** Stores the link by which a submission can be corrected, unless it is there, and returns its token. */
+export async function linkToCorrect(
+  db: Queries,
+  key: SecretKey,
+  { formId, submissionId }: { formId: string; submissionId: string },
+): Promise<string> {
+  const token = correctionToken(key, formId, submissionId);
+  const sentAt = instantOf(submissionId);
+  await insertMailedLink(db, {
+    tokenHash: hashSecret(token),
+    purpose: CORRECTION,
+    formId,
+    address: submissionId,
+    browserHash: null,
+    createdAt: new Date(sentAt),
+    expiresAt: new Date(sentAt + CORRECTION_MS),
+  });
+  return token;
 }
 
 /** What became of a link; null if it was never emailed, or was voided. */

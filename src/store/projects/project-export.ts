@@ -118,7 +118,7 @@ export const exportTables = {
   submissions: {
     table: 'submissions',
     columns:
-      'id form_id version_id session_id source status answers metadata provenance respondent created_at',
+      'id form_id version_id session_id source status answers metadata provenance respondent replaces replaced_by created_at',
     keys: ['status', 'id'],
   },
   sessions: {

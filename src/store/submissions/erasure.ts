@@ -50,11 +50,11 @@ export async function eraseSubmissionsWith(
   const mentionsOf = ({ id, mentions }: Row): Mention[] =>
     [mentions].flat().map((field) => ({ submissionId: String(id), formId, fieldId: String(field) }));
   const found = rows.filter((row) => isFound(row) || (includeMentions && mentionsOf(row).length > 0));
-  if (found.length > 0) await removeRows(tx, idsOf(found), announcement);
+  const gone = found.length > 0 ? idsOf(await removeRows(tx, idsOf(found), announcement)) : [];
   const sessionIds = found.flatMap(({ session_id }) => textOrNull(session_id) ?? []);
   await removeSessions(tx, formId, sessionIds);
-  const mentions = rows.filter((row) => !found.includes(row)).flatMap(mentionsOf);
-  return { searched: rows.length, removed: found.length, last: lastOf(rows, limit), mentions };
+  const mentions = rows.filter(({ id }) => !gone.includes(String(id))).flatMap(mentionsOf);
+  return { searched: rows.length, removed: gone.length, last: lastOf(rows, limit), mentions };
 }
 
 /**

@@ -278,7 +278,7 @@ export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly
 }
 
 /** A submission to store, and what goes into the same commit. */
-export type NewSubmission = Submission & {
+export type NewSubmission = Omit<Submission, 'replaces' | 'replacedBy'> & {
   /** Null if nobody is to know. */
   event: {
     id: string;

@@ -211,7 +211,7 @@ type Listed = { id: string; small: ShownSubmission | undefined };
 
 /** Which of a form's submissions; accepted ones if no status is named. */
 export type SubmissionFilter = {
-  status?: 'accepted' | 'spam';
+  status?: ShownSubmission['status'];
   sessionId?: string;
   source?: string;
   /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */

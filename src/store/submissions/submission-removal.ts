@@ -12,8 +12,9 @@ import { removeUploads } from '../uploads.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts, uploads, and
- * what its session began with. Deliveries that are pending are never sent; webhooks that registered
- * `submission.deleted` get that. Notify the workers after the commit. False if there is no such submission.
+ * what its session began with; so does what it corrects and what corrects it. Deliveries that are pending are never sent;
+ * webhooks that registered `submission.deleted` get that. Notify the workers after the commit. False if there is no such
+ * submission.
  */
 export async function removeSubmission(
   tx: Transaction,
@@ -39,7 +40,7 @@ export async function removeSubmissionsBefore(
   announcement: Announcement,
 ): Promise<number> {
   const rows = await tx.select(
-    `select id from submissions where form_id = $1 and status in ('accepted', 'spam') and id < $2
+    `select id from submissions where form_id = $1 and status in ('accepted', 'spam', 'replaced') and id < $2
      limit $3 for update skip locked`,
     [formId, beforeId, limit],
   );
@@ -70,12 +71,10 @@ export async function removeFoundSubmissions(
   announcement: Announcement,
 ): Promise<RemovedOfForm[]> {
   const rows = await tx.select(
-    `select s.id, s.form_id, f.project_id from submissions s join forms f on f.id = s.form_id
-     where s.id = any($1) order by s.id for update of s skip locked`,
+    'select id from submissions where id = any($1) order by id for update skip locked',
     [found],
   );
-  await removeRows(tx, idsOf(rows), announcement);
-  return countByForm(rows);
+  return countByForm(await removeRows(tx, idsOf(rows), announcement));
 }
 
 /** Ids hold the time, in characters that each stand for 5 bits; the bound of each retention time is made once. */
@@ -92,7 +91,7 @@ with bounds as materialized (
 )
 select s.id, f.id as form_id, f.project_id, b.before_ms
 from forms f join bounds b on b.days = f.retention_days
-  cross join (values ('accepted'), ('spam')) as of(status)
+  cross join (values ('accepted'), ('spam'), ('replaced')) as of(status)
   cross join lateral (
     select id from submissions
     where form_id = f.id and status = of.status and id < b.before
@@ -116,8 +115,10 @@ export function countByForm(rows: Row[]): RemovedOfForm[] {
 
 export type RemovedOfForm = { formId: string; projectId: string; count: number };
 
-/** Removes submissions as `removeSubmission` does. */
-export async function removeRows(tx: Transaction, ids: string[], announcement: Announcement): Promise<void> {
+/** Removes submissions as `removeSubmission` does. Returns all that went. */
+export async function removeRows(tx: Transaction, of: string[], announcement: Announcement): Promise<Row[]> {
+  const rows = await lockWithCorrections(tx, of);
+  const ids = idsOf(rows);
   await announceRemoval(tx, ids, announcement);
   // Locked, so that emails of them are either made by now or never.
   const events = await tx.select(
@@ -151,6 +152,18 @@ export async function removeRows(tx: Transaction, ids: string[], announcement: A
          project_id = coalesce(c.project_id, excluded.project_id)`,
     [ids],
   );
+  return rows;
+}
+
+/** Locks submissions with all that they correct and are corrected by, as far as that goes. */
+async function lockWithCorrections(tx: Transaction, ids: string[]): Promise<Row[]> {
+  const rows = await tx.select(
+    `select id, form_id, project_id, replaces, replaced_by from submissions where id = any($1) order by id for update`,
+    [ids],
+  );
+  const linked = rows.flatMap((row) => [row.replaces, row.replaced_by].flatMap((id) => textOrNull(id) ?? []));
+  const all = new Set([...ids, ...linked]);
+  return all.size === ids.length ? rows : lockWithCorrections(tx, [...all]);
 }
 
 /** Forgets which mailboxes were answered to for these events. */

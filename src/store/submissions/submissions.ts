@@ -21,7 +21,7 @@ export const SubmissionEntity = defineEntity({
     /** Where the answers come from; null for submissions that are older than the record. */
     provenance: json<StoredOrigin[]>().strictNullable(),
     metadata: json<JsonObject>(),
-    status: p.enum(['accepted', 'spam']).columnType('text'),
+    status: p.enum(['accepted', 'spam', 'replaced']).columnType('text'),
     idempotencyKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
@@ -30,6 +30,10 @@ export const SubmissionEntity = defineEntity({
     respondent: json<VerifiedRespondent>().strictNullable(),
     /** Their mailbox as `mailboxOf` gives it, where the form takes one submission of each. */
     respondentKey: text().strictNullable(),
+    /** The submission that it corrects. */
+    replaces: id().strictNullable(),
+    /** The submission that corrects it; `replaced` unless it is spam. */
+    replacedBy: id().strictNullable(),
   },
   indexes: [
     { name: 'submissions_by_form', properties: ['formId', 'status', 'id'] },

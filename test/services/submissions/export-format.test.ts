@@ -15,6 +15,8 @@ const row = (answers: ShownSubmission['answers']): ShownSubmission => ({
   metadata: {},
   provenance: null,
   respondent: null,
+  replaces: null,
+  replacedBy: null,
 });
 
 const upload = newId('upl', 0);

@@ -120,6 +120,13 @@ export declare type Ending = Message<"headlessforms.internal.v1.Ending"> & {
    * @generated from field: bool links_addresses = 10;
    */
   linksAddresses: boolean;
+
+  /**
+   * What only this browser gets, to correct what was sent on the page of the submission; empty: it can't be corrected.
+   *
+   * @generated from field: string correction_token = 11;
+   */
+  correctionToken: string;
 };
 
 /**
@@ -373,6 +380,13 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: bool links_addresses = 28;
    */
   linksAddresses: boolean;
+
+  /**
+   * When the person sent what this page corrects; unset: it corrects nothing.
+   *
+   * @generated from field: google.protobuf.Timestamp corrects_time = 29;
+   */
+  correctsTime?: Timestamp | undefined;
 };
 
 /**
@@ -391,6 +405,8 @@ export declare type GetHostedRequest = Message<"headlessforms.internal.v1.GetHos
    * The session to show; with `form_id` the one that the visitor's browser has begun, or that the `posted` page names.
    * One that is not open, or no visitor's of this form, then counts as none, but for one that was submitted and whose
    * page is `posted`.
+   *
+   * Or the submission to correct: then `browser` is the token with which it may be.
    *
    * @generated from field: string session_id = 1;
    */

@@ -1,0 +1,14 @@
+import type { TableChange } from './table-change.ts';
+
+/** The changes of 29 November 2026, in the order they run. */
+export const november29: TableChange[] = [
+  /** Lets people correct what they have sent. */
+  {
+    name: '2026-11-29-corrections',
+    sql: [
+      `alter table "submissions" add column "replaces" text collate "C" null, add column "replaced_by" text collate "C" null`,
+      `alter table "submissions" drop constraint "submissions_status_check"`,
+      `alter table "submissions" add constraint "submissions_status_check" check ("status" in ('accepted', 'spam', 'replaced'))`,
+    ],
+  },
+];
