@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { addressKey } from './addresses/email-address.ts';
-import { instantOf } from './ids.ts';
 import { DAY_MS, HOUR_MS } from './limits/limits.ts';
 import { newToken } from './secrets/new-secrets.ts';
 import { deriveKey, type SecretKey } from './secrets/secret-key.ts';
@@ -31,19 +30,10 @@ export function readMailLink(
     : read;
 }
 
-/**
- * The token with which who sent a submission may correct it, for 7 days: the same for everybody who makes it. It is worth
- * nothing unless its hash is stored, and after a correction.
- */
-export function correctionToken(key: SecretKey, formId: string, submissionId: string): string {
-  const expiresAt = instantOf(submissionId) + CORRECTION_MS;
-  return mailLinkToken(key, { purpose: CORRECTION, formId, address: submissionId }, expiresAt);
-}
-
-/** The purpose of a link to correct a submission, whose id stands in place of an address. */
+/** The purpose of a link to correct a submission, whose id it has in place of an address. */
 export const CORRECTION = 'correct';
 
-/** How long after it was sent a submission can be corrected. */
+/** How long such a link works. */
 export const CORRECTION_MS = 7 * DAY_MS;
 
 /** The address of the page behind a token. `baseUrl` has no slash at the end. */

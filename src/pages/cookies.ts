@@ -51,41 +51,27 @@ export function setVisitorCookie(
   else response.cookie(name, value.join('.'), options);
 }
 
-/** What only the browser has in which a respondent gives codes; empty if it has nothing yet. */
-export function readRespondentCookie(request: Request, { hostedUrl }: Pick<Framed, 'hostedUrl'>): string {
-  return cookieOf(request, respondentCookieOf(hostedUrl)) ?? '';
-}
-
-/** Gives the browser what `readRespondentCookie` reads, for 30 days, as long as a session may live. */
-export function setRespondentCookie(
-  response: Response,
-  browser: string,
-  { hostedUrl, isFramed }: Pick<Framed, 'hostedUrl' | 'isFramed'>,
-): void {
-  const options = { ...optionsFor(hostedUrl, '/', isFramed), maxAge: 30 * DAY_MS };
-  response.cookie(respondentCookieOf(hostedUrl), browser, options);
-}
-
-/** The token with which the browser may correct what was sent in it last; empty if there is none. */
-export function readCorrectionCookie(request: Request, { hostedUrl }: Pick<Framed, 'hostedUrl'>): string {
-  return cookieOf(request, correctionCookieOf(hostedUrl)) ?? '';
-}
-
-/** Gives the browser what `readCorrectionCookie` reads, until it is closed: others may use the device. */
-export function setCorrectionCookie(
-  response: Response,
-  token: string,
-  { hostedUrl, isFramed }: Pick<Framed, 'hostedUrl' | 'isFramed'>,
-): void {
-  response.cookie(correctionCookieOf(hostedUrl), token, optionsFor(hostedUrl, '/f/', isFramed));
-}
-
-function correctionCookieOf(hostedUrl: string): string {
-  return hostedUrl.startsWith('https:') ? '__Host-correction' : 'correction';
+/** What only the browser has in which a respondent gives codes, or to correct what was sent; empty if it has none. */
+export function readSecretCookie(request: Request, { hostedUrl, name }: Secret): string {
+  return cookieOf(request, secretCookieOf(hostedUrl, name)) ?? '';
 }
 
 /**
- * What all have: the path, unless the name binds the cookie to the host, and whether other sites may have the page.
+ * Gives the browser what `readSecretCookie` reads. With codes it is for 30 days, as long as a session may live; else until
+ * it is closed, since others may use the device.
+ */
+export function setSecretCookie(
+  response: Response,
+  secret: string,
+  { hostedUrl, name, isFramed }: Secret & Pick<Framed, 'isFramed'>,
+): void {
+  const maxAge = name === 'respondent' ? { maxAge: 30 * DAY_MS } : {};
+  const options = { ...optionsFor(hostedUrl, '/', isFramed), ...maxAge };
+  response.cookie(secretCookieOf(hostedUrl, name), secret, options);
+}
+
+/**
+ * What both have: the path, unless the name binds the cookie to the host, and whether other sites may have the page.
  */
 function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
   const secure = hostedUrl.startsWith('https:');
@@ -98,9 +84,11 @@ function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
   };
 }
 
-function respondentCookieOf(hostedUrl: string): string {
-  return hostedUrl.startsWith('https:') ? '__Host-respondent' : 'respondent';
+function secretCookieOf(hostedUrl: string, name: Secret['name']): string {
+  return hostedUrl.startsWith('https:') ? `__Host-${name}` : name;
 }
+
+type Secret = Pick<Framed, 'hostedUrl'> & { name: 'respondent' | 'correction' };
 
 /**
  * Browsers take a cookie with the prefix from this host alone, and for all of its paths. On https no other is read: a

@@ -17,7 +17,7 @@ import { type Page, prefersJson, sendFile, sendJson, sendPage } from '../http/re
 import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
-import { setCorrectionCookie } from './cookies.ts';
+import { setSecretCookie } from './cookies.ts';
 import type { HandlePage, PageExchange, PageOptions } from './handler.ts';
 import { rootOf } from './layout.ts';
 import { languageOf, renderMessage } from './messages.ts';
@@ -47,13 +47,13 @@ async function follow(exchange: PageExchange, cookies: OwnerCookies): Promise<vo
   const inputs = await readForm(request, noFiles);
   const view = viewOf(request);
   const isOneClick = lastOf(inputs, 'List-Unsubscribe') === 'One-Click';
-  const { purpose, submissionId } = await call(rpcs.getMailLink, { token });
+  const { purpose, address } = await call(rpcs.getMailLink, { token });
   // One click stops emails and nothing else, whichever link a program finds.
   if (isOneClick && purpose !== MailLinkPurpose.STOP)
     throw failed(Reason.BAD_REQUEST, 'The link does not stop emails');
   if (purpose === MailLinkPurpose.CORRECT) {
-    setCorrectionCookie(response, token, { hostedUrl, isFramed: false });
-    return response.redirect(303, `${rootOf(request)}f/${submissionId}`);
+    setSecretCookie(response, token, { hostedUrl, name: 'correction', isFramed: false });
+    return response.redirect(303, `${rootOf(request)}f/${address}`);
   }
   if (inputs.has('start') && !isOneClick) {
     const started = renderStarted(await call(rpcs.startMail, { token }), view);

@@ -306,6 +306,8 @@ async function givenSubmission(
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
+    replaces: null,
+    replacedBy: null,
     createdAt,
     event: { id: newId('evt', Date.now()), type: 'submission.created', body },
   };

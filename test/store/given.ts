@@ -82,6 +82,8 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
+    replaces: null,
+    replacedBy: null,
     createdAt,
     event: {
       id: newId('evt', now),

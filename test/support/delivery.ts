@@ -237,6 +237,8 @@ export function aSubmissionTo(form: Form & { versionId: string }, answers: JsonO
     requestFingerprint: null,
     respondent: null,
     respondentKey: null,
+    replaces: null,
+    replacedBy: null,
     event: { id: event.id, type, body },
   };
 }

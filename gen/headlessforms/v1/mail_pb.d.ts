@@ -47,7 +47,7 @@ export declare type GetMailLinkResponse = Message<"headlessforms.v1.GetMailLinkR
   purpose: MailLinkPurpose;
 
   /**
-   * The address that the email went to.
+   * The address that the email went to; of a link to correct what was sent, the submission.
    *
    * @generated from field: string address = 2;
    */
@@ -80,13 +80,6 @@ export declare type GetMailLinkResponse = Message<"headlessforms.v1.GetMailLinkR
    * @generated from field: repeated string recipients = 6;
    */
   recipients: string[];
-
-  /**
-   * Of a link to correct what was sent: the submission. `address` is empty then.
-   *
-   * @generated from field: string submission_id = 7;
-   */
-  submissionId: string;
 };
 
 /**
@@ -316,7 +309,7 @@ export enum MailLinkPurpose {
   STOP = 4,
 
   /**
-   * To correct what was sent. Such a link can't be followed by a call: the page of `submission_id` opens with it.
+   * To correct what was sent. A call can't follow such a link: the page of the submission opens with it.
    *
    * @generated from enum value: MAIL_LINK_PURPOSE_CORRECT = 5;
    */

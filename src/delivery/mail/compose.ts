@@ -3,7 +3,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { publicPageUrl } from '../../domain/definition/share.ts';
 import { isKeyless } from '../../domain/ids.ts';
-import { mailLinkUrl } from '../../domain/links.ts';
+import { CORRECTION, CORRECTION_MS } from '../../domain/links.ts';
 import { respondentCode } from '../../domain/sessions/respondent.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
 import { findNotified } from '../../store/deliveries/session-notifications.ts';
@@ -11,7 +11,6 @@ import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
-import { linkToCorrect } from '../../store/mail/mailed-links.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
@@ -21,6 +20,7 @@ import {
   codeMail,
   confirmationButton,
   isAboutWebhook,
+  newLink,
   noticeMail,
   ownerChangedMail,
   questionMail,
@@ -29,7 +29,7 @@ import {
   signInMail,
   webhookMail,
 } from './request-mails.ts';
-import { type AnsweredForm, answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
+import { answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
 
 /**
  * Writes an email as it is sent: by its kind, and what the form and its event say by now. Null if what it is about was
@@ -201,7 +201,11 @@ async function writeAboutSubmission(
   const { definition } = answered;
   const submission = { ...data, definition };
   if (kind === 'autoresponse') {
-    const url = await correctionUrl(options, context, submission, current);
+    const { submissionId: address, respondent = { email: '' } } = data;
+    const isProven = addressKey(respondent.email) === addressKey(context.to);
+    const link = { purpose: CORRECTION, formId: form.id, address, lifeMs: CORRECTION_MS } as const;
+    const isOffered = isProven && current.settings.allowCorrection === true;
+    const url = isOffered ? await newLink(options, { ...link, baseUrl: settings.hostedUrl }) : undefined;
     return making(() => autoresponseMail(context, submission, current, url));
   }
 
@@ -226,18 +230,6 @@ async function writeAboutSubmission(
   const confirmation = reader === 'unconfirmed' ? await confirmationButton(options, named) : undefined;
   const about = { delivery, reader, ownerEpoch, now: now(), confirmation };
   return making(() => submissionMail(named, submission, about));
-}
-
-/** Where the receiver corrects what they have sent; undefined unless their address is proven and the form allows it. */
-async function correctionUrl(
-  { database, secretKey, settings }: ComposeOptions,
-  { formId, to }: Pick<MailContext, 'formId' | 'to'>,
-  { submissionId, respondent }: Pick<AnsweredForm, 'submissionId' | 'respondent'>,
-  current: FormDefinition,
-): Promise<string | undefined> {
-  const isProven = respondent !== undefined && addressKey(respondent.email) === addressKey(to);
-  if (!isProven || current.settings.allowCorrection !== true) return undefined;
-  return mailLinkUrl(settings.hostedUrl, await linkToCorrect(database, secretKey, { formId, submissionId }));
 }
 
 /** What is queued of an email beside its kind, its form and its event. */

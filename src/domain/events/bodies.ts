@@ -73,10 +73,10 @@ export function endBody(name: string) {
 /** Ends what `endBody` has begun. */
 export const END_OF_BODY = '}}';
 
-/** Returns the function that writes the body of a webhook about a submission that is gone. */
-export function deletionBody(name: string) {
-  return (event: EventHead, { id, formId, sessionId }: DeletedSubmission): string =>
-    webhookBody(name, event, { submissionId: id, formId, sessionId });
+/** Returns the function that writes the body of a webhook about a submission that is gone, or counts no longer. */
+export function idsBody(name: string) {
+  return (event: EventHead, { id, formId, sessionId, replacedBy }: GoneSubmission): string =>
+    webhookBody(name, event, { submissionId: id, formId, sessionId, replacedBy });
 }
 
 /** Returns the function that writes the body of a webhook that says its facts as they are. */
@@ -162,19 +162,11 @@ export type SubmissionFacts = {
   provenance: readonly StoredOrigin[];
 };
 
-/** A submission, and the one that corrects it. */
-export type ReplacedFacts = {
-  submissionId: string;
-  formId: string;
-  sessionId: string | null;
-  replacedBy: string;
-};
-
 /** Of a stored submission, what its body holds beside what was known before. */
 type Accepted = { answers: JsonObject; provenance: readonly StoredOrigin[] | null; createdAt: Date };
 
-/** All that is left of a submission. */
-export type DeletedSubmission = { id: string; formId: string; sessionId: string | null };
+/** All that is left of a submission, or is said of one that was corrected. */
+export type GoneSubmission = { id: string; formId: string; sessionId: string | null; replacedBy?: string };
 
 /** How a session ended, as its callback reports it. */
 export type SessionEnd = {

@@ -8,10 +8,9 @@ import {
   addressBody,
   addressesBody,
   bodyOf,
-  deletionBody,
   endBody,
+  idsBody,
   type NotifiedFacts,
-  type ReplacedFacts,
   type SessionFacts,
   sessionBody,
   submissionBody,
@@ -55,13 +54,13 @@ export const eventTypes = {
   'submission.deleted': {
     webhooks: 'submission.deleted',
     mails: 'none',
-    body: deletionBody('submission.deleted'),
+    body: idsBody('submission.deleted'),
   },
   /** A person has corrected a submission: the body has ids alone. */
   'submission.replaced': {
     webhooks: 'submission.replaced',
     mails: 'none',
-    body: bodyOf<ReplacedFacts>('submission.replaced'),
+    body: idsBody('submission.replaced'),
   },
   /** A person does not want to answer. */
   'session.declined': { webhooks: 'session.declined', mails: 'none', body: sessionBody('session.declined') },

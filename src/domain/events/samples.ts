@@ -40,12 +40,7 @@ export function sampleEvent(name: string, at: number): { id: string; body: strin
       ),
     'submission.deleted': () => eventTypes['submission.deleted'].body(head, submission),
     'submission.replaced': () =>
-      eventTypes['submission.replaced'].body(head, {
-        submissionId: submission.id,
-        formId,
-        sessionId: null,
-        replacedBy: newId('sub', at),
-      }),
+      eventTypes['submission.replaced'].body(head, { ...submission, replacedBy: newId('sub', at) }),
     'session.expired': () => eventTypes['session.expired'].body(head, { ...ended, outcome: 'expired' }),
     'session.cancelled': () => eventTypes['session.cancelled'].body(head, { ...ended, outcome: 'cancelled' }),
     'session.declined': () =>

@@ -15,13 +15,7 @@ import { definitionFromMessage } from '../../domain/definition/definition-proto.
 import { type FailureReason, failed } from '../../domain/errors/failure.ts';
 import { newToken } from '../../domain/secrets/new-secrets.ts';
 import type { FormInputs } from '../../http/multipart.ts';
-import {
-  readCorrectionCookie,
-  readRespondentCookie,
-  readVisitorCookie,
-  setRespondentCookie,
-  setVisitorCookie,
-} from '../cookies.ts';
+import { readSecretCookie, readVisitorCookie, setSecretCookie, setVisitorCookie } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
 import { isOwnPost } from '../owner/session.ts';
 
@@ -54,8 +48,8 @@ export function sourceOf(exchange: PageExchange) {
   let visitorId = posted ? '' : (begun[0] ?? '');
   let remembers = cookie.remembers;
 
-  const isCorrection = id.startsWith('sub_');
-  const browser = (isCorrection ? readCorrectionCookie : readRespondentCookie)(request, exchange);
+  const name = id.startsWith('sub_') ? 'correction' : 'respondent';
+  const browser = readSecretCookie(request, { hostedUrl, name });
 
   function target() {
     if (poster === 'other' || (unproven && [visitorId, browser, ...begun].some((known) => known !== '')))
@@ -128,7 +122,7 @@ export function sourceOf(exchange: PageExchange) {
       const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
       const { session } = await call(rpcs.getHosted, { ...target(), browser: made, preview: true });
       const isFramed = (session?.embedOrigins.length ?? 0) > 0;
-      setRespondentCookie(response, made, { hostedUrl, isFramed });
+      setSecretCookie(response, made, { hostedUrl, name, isFramed });
       return sent;
     },
     /** Gives the code that was emailed. */

@@ -7,7 +7,7 @@ import { ownValue } from '../../domain/json/json.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { setCorrectionCookie } from '../cookies.ts';
+import { setSecretCookie } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
 import { postCode, showCodePage } from './code-page.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
@@ -102,8 +102,11 @@ async function moveOption({ source, inputs, posted }: Post, move: Move): Promise
 }
 
 /** Answers what was submitted with the page of thanks, a redirect, or JSON. */
-async function complete(post: Post, ending: Ending, reply: Reply): Promise<void> {
-  const { request, response, hostedUrl, posted } = post;
+async function complete(
+  { request, response, hostedUrl, posted }: Post,
+  ending: Ending,
+  reply: Reply,
+): Promise<void> {
   if (prefersJson(request)) {
     const redirect = ending.redirectUrl ? { redirect_url: ending.redirectUrl } : {};
     return sendJson(response, 201, { ok: true, submission_id: reply.submissionId, ...redirect });
@@ -113,12 +116,10 @@ async function complete(post: Post, ending: Ending, reply: Reply): Promise<void>
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
-  const { embedOrigins } = reply.session;
-  const isFramed = embedOrigins.length > 0;
-  const token = ending.correctionToken;
-  if (token !== '') setCorrectionCookie(response, token, { hostedUrl, isFramed });
-  const correctable = token === '' ? '' : reply.submissionId;
-  sendPage(response, 200, renderCompletion(ending, request, { embedOrigins, correctable }));
+  const { session, submissionId } = reply;
+  const cookie = { hostedUrl, name: 'correction', isFramed: session.embedOrigins.length > 0 } as const;
+  if (ending.correctionToken !== '') setSecretCookie(response, ending.correctionToken, cookie);
+  sendPage(response, 200, renderCompletion(ending, request, { ...session, submissionId }));
 }
 
 /** The form once more, with what was typed and what is wrong with it. */

@@ -118,23 +118,11 @@ function withVersion(form: LiveForm | undefined): PublishedForm {
   return { ...form, version };
 }
 
-/** Throws if the form takes no submissions any more, or no corrections. `now` is in milliseconds. */
-export function refuseIfClosed(
-  form: PublishedForm,
-  now: number,
-  { corrects }: Pick<LiveVersion, 'corrects'> = {},
-): void {
+/** Throws if the form takes no submissions any more. `now` is in milliseconds. */
+export function refuseIfClosed(form: PublishedForm, now: number): void {
   const availability = availabilityOf(form, now);
-  switch (corrects !== undefined && availability === 'full' ? 'open' : availability) {
-    case 'open':
-      return;
-    case 'archived':
-      throw archived();
-    case 'closed':
-    case 'ended':
-    case 'full':
-      throw closed();
-  }
+  if (availability === 'archived') throw archived();
+  if (availability !== 'open') throw closed();
 }
 
 /** The failure of a form that was ended. */

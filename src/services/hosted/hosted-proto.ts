@@ -24,7 +24,6 @@ import { contextToMessage } from '../../domain/sessions/context.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';
@@ -81,8 +80,7 @@ export async function visitToMessage(
     answers,
     lacking: lackingFromLink(definition.fields, held).map(({ label }) => label),
     ...(review === true && !posted && { pictures: await signaturesIn(context, definition, answers) }),
-    // What is corrected is kept as it was until the end.
-    allowPartial: allowPartial && version.corrects === undefined,
+    allowPartial,
     ...(version.corrects && { correctsTime: timestampFromDate(version.corrects.createdAt) }),
     submitLabel,
     honeypot: spam.honeypot === true,
@@ -140,7 +138,7 @@ type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;
 /** A visit, as far as a page shows it. */
 type ShownVisit = Pick<HostedVisit, 'stored' | 'state' | 'permanent'> & {
   form: { id: string; createdBy: string; version: { definition: FormDefinition } };
-  version: { formId: string; definition: FormDefinition } & Pick<LiveVersion, 'corrects'>;
+  version: { formId: string; definition: FormDefinition; corrects?: { id: string; createdAt: Date } };
   session: Pick<Session, 'prefill' | 'partialAnswers'>;
   standing: Pick<HostedVisit['standing'], 'isSent'>;
 };

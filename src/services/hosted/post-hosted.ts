@@ -19,18 +19,19 @@ import {
 } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { marksOf } from '../../domain/fields/number-text.ts';
+import { CORRECTION, CORRECTION_MS, mailLinkToken } from '../../domain/links.ts';
 import { pageLimits } from '../../domain/methods.ts';
-import { linkToCorrect } from '../../store/mail/mailed-links.ts';
+import { insertMailedLink } from '../../store/mail/mailed-links.ts';
 import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
+import { linkUsed } from '../mail/links.ts';
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
-import { corrected } from '../submissions/corrections.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
 import { isTooQuick, keyOfPage } from './page-token.ts';
@@ -61,10 +62,8 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const submits = request.goal === HostedGoal.FORWARD;
   const idempotency = submits ? keyOfPage(context.verifyingKeys, token, content) : undefined;
   const { redirectUrl = '', spam: guards, allowCorrection = false } = form.version.definition.settings;
-  // Who corrects something has proven more than what these guards look for.
-  const spam = version.corrects
-    ? version.corrects.status === 'spam'
-    : request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
+  const isTrapped = request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
+  const spam = isTrapped || version.corrects?.status === 'spam';
   const post = { request, call, visit, given, idempotency, spam };
 
   const result = await replayAfterRefusal(
@@ -83,16 +82,27 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const pictures = await signaturesIn(context, version.definition, answers);
   const to = { form, redirectUrl, returnUrl, pictures, requestHeader };
   const { submissionId } = result;
-  const sentTo = { formId: form.id, submissionId };
-  const { database, secretKey } = context;
+  const ending = completionOf(version.definition, answers, to);
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
     submissionId,
     ending: {
-      ...completionOf(version.definition, answers, to),
-      correctionToken: allowCorrection ? await linkToCorrect(database, secretKey, sentTo) : '',
+      ...ending,
+      correctionToken: allowCorrection ? await newCorrection(context, form.id, submissionId) : '',
     },
   };
+}
+
+/** The token with which what was just sent can be corrected. */
+async function newCorrection(
+  { database, secretKey, now }: ServiceContext,
+  formId: string,
+  address: string,
+): Promise<string> {
+  const link = { purpose: CORRECTION, formId, address } as const;
+  const token = mailLinkToken(secretKey, link, now() + CORRECTION_MS);
+  await insertMailedLink(database, { ...link, token, now: now(), lifeMs: CORRECTION_MS });
+  return token;
 }
 
 /** Answers are checked once, whatever follows. Returns what the page is to show next, or what was submitted. */
@@ -210,11 +220,10 @@ async function startOver(context: ServiceContext, visit: HostedVisit, call: Hand
  */
 async function withSession(context: ServiceContext, { request, call, visit }: Post): Promise<HostedVisit> {
   const { inputs, unproven, browser } = request;
-  const { form, version, stored, state } = visit;
+  const { form, stored, state } = visit;
   const { allowPartial } = form.version.definition.settings;
   const isKept = !unproven && inputs.some(({ values }) => values.some((value) => value !== ''));
-  const isNew = stored === undefined && version.corrects === undefined;
-  if (!isNew || state !== HostedState.OPEN || !allowPartial || !isKept) return visit;
+  if (stored !== undefined || state !== HostedState.OPEN || !allowPartial || !isKept) return visit;
   try {
     await context.limitRate(call, pageLimits.visit, form.id);
     const { session, begun } = await openVisitorsSession(context, visit, request, call);
@@ -249,7 +258,7 @@ function pagesOf({ form, stored }: HostedVisit): string[] {
 
 /** Throws why a page accepts no answers. */
 function refuse({ now }: ServiceContext, { form, version, stored, state }: HostedVisit): never {
-  if (version.corrects && state === HostedState.SUBMITTED) throw corrected();
+  if (version.corrects && state === HostedState.SUBMITTED) throw linkUsed();
   if (stored !== undefined) refuseIfEnded(stored);
   else if (state === HostedState.SUBMITTED) throw alreadyAnswered();
   refuseIfClosed(form, now());

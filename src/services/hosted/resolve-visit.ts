@@ -2,7 +2,8 @@ import { type GetHostedRequest, HostedState } from '../../../gen/headlessforms/i
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
-import type { Answers } from '../../domain/answers/answers.ts';
+import { type Answers, compileForm } from '../../domain/answers/answers.ts';
+import { expand } from '../../domain/answers/provenance.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/share.ts';
@@ -10,12 +11,13 @@ import { notFound } from '../../domain/errors/failure.ts';
 import { type Field, isShown } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { isId } from '../../domain/ids.ts';
-import { isObject, type Json, ownValue } from '../../domain/json/json.ts';
+import { isObject, ownValue } from '../../domain/json/json.ts';
+import { CORRECTION } from '../../domain/links.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
-import { isRespondentKnown } from '../../store/submissions/submissions.ts';
+import { findAnySubmission, isRespondentKnown } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import {
   type Availability,
@@ -25,8 +27,8 @@ import {
   publishedForm,
   sessionsForm,
 } from '../forms/form-access.ts';
+import { linkOf, refuseUnusable, wrongLink } from '../mail/links.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
-import { correctableWith, corrected, notCorrectable, versionToCorrect } from '../submissions/corrections.ts';
 import { findStanding, type Standing } from './respondents.ts';
 
 /**
@@ -60,73 +62,76 @@ export async function resolveVisit(context: ServiceContext, target: Target): Pro
     const page = { form, session: begun, permanent: true, browser: target.browser };
     return visitOfSession(context, page, isOwn ? undefined : prefill);
   }
-  const now = context.now();
+  const fresh = visitWithout(context, { form, version }, prefill);
+  const visit = { ...fresh, standing, ...(standing.isNeeded && { state: HostedState.CODE_NEEDED }) };
+  return (await hasAnswered(context, visit)) ? { ...visit, state: HostedState.SUBMITTED } : visit;
+}
+
+/**
+ * What a page is of on which somebody corrects a submission, with the token that they got alone: their own answers, while
+ * those of others are hidden and pass on. For it the form has no limits. Throws TOKEN_USED if it was corrected, unless
+ * the page that did so is `posted` again.
+ */
+export async function visitOfCorrection(
+  context: ServiceContext,
+  { sessionId, browser: token, posted }: Pick<Target, 'sessionId' | 'browser' | 'posted'>,
+): Promise<HostedVisit> {
+  const { purpose, formId, address } = linkOf(context, token);
+  const former = await findAnySubmission(context.database, address);
+  if (purpose !== CORRECTION || former?.id !== sessionId) throw wrongLink();
+  if (former.replacedBy === null || !posted) await refuseUnusable(context, token);
+  const { version: current, ...live } = await sessionsForm(context.forms, formId);
+  const { maxSubmissions: _, onePerRespondent: __, ...rest } = current.definition.settings;
+  if (rest.allowCorrection !== true) throw wrongLink();
+  const settings = { ...rest, allowPartial: false, spam: {} };
+  const form = { ...live, version: { ...current, definition: { ...current.definition, settings } } };
+
+  const answered = await context.forms.version(former.versionId);
+  const { answers, provenance, respondent, metadata, createdAt } = former;
+  const origins = expand(provenance ?? [], Object.keys(answers), '');
+  const fields = answered.definition.fields.map(({ defaultValue, ...field }): Field => {
+    if (!isShown(field)) return { ...field, ...(defaultValue !== undefined && { defaultValue }) };
+    return { ...field, hidden: !['human', 'default'].includes(origins.get(field.id)?.by ?? 'human') };
+  });
+  const version = {
+    ...answered,
+    ...compileForm({ ...answered.definition, fields }),
+    corrects: former,
+  };
+  const visit = visitWithout(context, { form, version }, JSON.parse(JSON.stringify(answers, uploadAlone)));
+  const session = {
+    ...visit.session,
+    metadata,
+    createdAt,
+    provenance: { prefill: provenance ?? [], partial: [] },
+  };
+  const standing = { isNeeded: false, isSent: false, respondent: respondent ?? undefined };
+  const state = former.replacedBy === null ? visit.state : HostedState.SUBMITTED;
+  return { ...visit, session, standing, state, permanent: false };
+}
+
+/** What a page begins with that goes on with no session. */
+function visitWithout(
+  { now }: ServiceContext,
+  { form, version }: Pick<HostedVisit, 'form' | 'version'>,
+  prefill: Answers,
+) {
   const session: Visit = {
     id: null,
     prefill,
     partialAnswers: null,
     provenance: { prefill: [{ by: 'prefill' }], partial: [] },
     metadata: {},
-    createdAt: new Date(now),
-    readAt: new Date(now),
+    createdAt: new Date(now()),
+    readAt: new Date(now()),
   };
-  const state = standing.isNeeded ? HostedState.CODE_NEEDED : statesOfForms[availabilityOf(form, now)];
-  const visit = { form, version, stored: undefined, session, state, permanent: true, standing };
-  return (await hasAnswered(context, visit)) ? { ...visit, state: HostedState.SUBMITTED } : visit;
+  const state = statesOfForms[availabilityOf(form, now())];
+  return { form, version, stored: undefined, session, state, permanent: true };
 }
 
-/**
- * What a page is of on which somebody corrects a submission, with the token that they got alone. A form that is full is
- * open for it. Throws TOKEN_USED if it was corrected, unless the page that did it is `posted` again.
- */
-export async function visitOfCorrection(
-  context: ServiceContext,
-  { sessionId, browser, posted }: Pick<Target, 'sessionId' | 'browser' | 'posted'>,
-): Promise<HostedVisit> {
-  const former = await correctableWith(context, browser);
-  const form = await sessionsForm(context.forms, former.formId);
-  if (former.id !== sessionId || form.version.definition.settings.allowCorrection !== true)
-    throw notCorrectable();
-  if (former.replacedBy !== null && !posted) throw corrected();
-  const version = await versionToCorrect(context, former);
-  const now = context.now();
-  const availability = availabilityOf(form, now);
-  const state = statesOfForms[availability === 'full' ? 'open' : availability];
-  // What the person has left empty is not filled in again.
-  const shown = version.definition.fields
-    .filter(({ defaultValue }) => defaultValue !== undefined)
-    .filter(isShown);
-  const answers = Object.entries(former.answers).map(([id, answer]) => [id, withoutFacts(answer)] as const);
-  const session: Visit = {
-    id: null,
-    prefill: Object.fromEntries([...shown.map(({ id }) => [id, null] as const), ...answers]),
-    partialAnswers: null,
-    provenance: { prefill: former.provenance ?? [], partial: [] },
-    metadata: former.metadata,
-    createdAt: former.createdAt,
-    readAt: new Date(now),
-  };
-  const standing = {
-    isNeeded: false,
-    isSent: false,
-    ...(former.respondent && { respondent: former.respondent }),
-  };
-  return {
-    form,
-    version,
-    stored: undefined,
-    session,
-    state: former.replacedBy === null ? state : HostedState.SUBMITTED,
-    permanent: false,
-    standing,
-  };
-}
-
-/** Files as they are answered. */
-function withoutFacts(answer: Json): Json {
-  if (Array.isArray(answer)) return answer.map(withoutFacts);
-  return isObject(answer) && typeof answer.upload_id === 'string' ? { upload_id: answer.upload_id } : answer;
-}
+/** For `JSON.stringify`: files as they are answered. */
+const uploadAlone = (_: string, value: unknown) =>
+  isObject(value) && typeof value.upload_id === 'string' ? { upload_id: value.upload_id } : value;
 
 /** Whether the respondent's mailbox has answered a form that takes one submission of each. */
 async function hasAnswered(

@@ -187,5 +187,5 @@ export type Standing = {
   isNeeded: boolean;
   /** Whether one was emailed that can be given. */
   isSent: boolean;
-  respondent?: VerifiedRespondent;
+  respondent?: VerifiedRespondent | undefined;
 };

@@ -1,5 +1,4 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   MailLinkPurpose,
   type MailService,
@@ -8,15 +7,8 @@ import {
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { AuditAction } from '../../domain/audit.ts';
 import { enumName, enumValue } from '../../domain/enums.ts';
-import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import {
-  CONFIRMED_SIGN_IN_MS,
-  CORRECTION,
-  type MailLink,
-  readMailLink,
-  SIGN_IN_MAILS,
-} from '../../domain/links.ts';
+import { CONFIRMED_SIGN_IN_MS, CORRECTION, type MailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
@@ -33,17 +25,15 @@ import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';
 import { openOwnerSession } from '../owners/owner-sessions.ts';
 import { browserHashOf } from '../request-values.ts';
-import { correctableWith, corrected } from '../submissions/corrections.ts';
+import { linkOf, refuseUnusable, wrongLink } from './links.ts';
 
 /** Describes and follows emailed links. The token in the link is the credential. */
 export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
-  const { database, verifyingKeys, now, notifyWorkers, audit } = context;
+  const { database, now, notifyWorkers, audit } = context;
   return {
     async getMailLink({ token }) {
-      const link = linkOf(token);
-      if (link.purpose !== 'stop') refuseUnusable(await findMailedLink(database, hashSecret(token)));
-      if (link.purpose === CORRECTION && (await correctableWith(context, token)).replacedBy !== null)
-        throw corrected();
+      const link = linkOf(context, token);
+      if (link.purpose !== 'stop') await refuseUnusable(context, token);
       const isTaken = link.purpose === 'change-owner';
       const recipients = isTaken ? await listAddedRecipients(database, link.formId) : [];
       return {
@@ -53,14 +43,14 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
     },
 
     async followMailLink({ token, stopScope, keepRecipients, signIn, browser, formerSessionToken }, call) {
-      const link = linkOf(token);
+      const link = linkOf(context, token);
       const { purpose, formId, address } = link;
       if (purpose === CORRECTION) throw wrongLink('The page of the submission follows this link');
       const about = { ...(await formOf(formId)), action: actions[purpose] };
       const session = await database.transaction(async (tx) => {
         const sent = await findMailedLink(tx, hashSecret(token));
         if (purpose !== 'stop' && !(await useMailedLink(tx, hashSecret(token)))) {
-          refuseUnusable(await findMailedLink(tx, hashSecret(token)));
+          await refuseUnusable({ database: tx }, token);
         }
         let isChanged = true;
         if (purpose === 'stop')
@@ -87,7 +77,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
     },
 
     async startMail({ token }, call) {
-      const link = linkOf(token);
+      const link = linkOf(context, token);
       if (link.purpose !== 'stop') throw wrongLink();
       const about = await formOf(link.formId);
       await database.transaction(async (tx) => {
@@ -110,29 +100,11 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
     const form = await findAnyForm(database, formId);
     return form === null ? {} : { projectId: form.projectId, formId };
   }
-
-  function linkOf(token: string): MailLink {
-    const result = readMailLink(verifyingKeys, token, now());
-    if (result.ok) return result.link;
-    throw wrongLink(result.reason === 'expired' ? 'The link has expired' : undefined);
-  }
-}
-
-function wrongLink(message = 'The link is not valid') {
-  return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
 }
 
 /** Whether a link makes or confirms an owner. */
 function isOfOwner(purpose: MailLink['purpose']): boolean {
   return purpose === 'confirm-owner' || purpose === 'change-owner';
-}
-
-/** Throws unless a link was emailed, and not used or voided since. */
-function refuseUnusable(link: { usedAt: Date | null } | null): void {
-  if (link === null) throw wrongLink();
-  if (link.usedAt !== null) {
-    throw failed(Reason.TOKEN_USED, 'The link has been used', { nextCall: NextCall.NONE });
-  }
 }
 
 /**
@@ -143,8 +115,7 @@ async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;
   return {
     purpose: purposes[purpose],
-    address: purpose === CORRECTION ? '' : address,
-    submissionId: purpose === CORRECTION ? address : '',
+    address,
     formName: name,
     stopped: enumValue(StopScopeMessage, stopped ?? undefined),
     aboutSignIn: formId === SIGN_IN_MAILS,

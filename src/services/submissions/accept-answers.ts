@@ -20,7 +20,6 @@ import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import { storeCorrection } from '../../store/submissions/corrections.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
-import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import {
   closed,
@@ -32,6 +31,7 @@ import {
 } from '../forms/form-access.ts';
 import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
+import { linkUsed } from '../mail/links.ts';
 import {
   alreadyAnswered,
   alreadySubmitted,
@@ -43,7 +43,6 @@ import {
   type Visit,
 } from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
-import { corrected } from './corrections.ts';
 
 /**
  * Checks answers against a form's version and stores them as a submission, in one commit with the event
@@ -57,7 +56,7 @@ import { corrected } from './corrections.ts';
 export async function acceptAnswers(context: ServiceContext, entry: Entry): Promise<AcceptedAnswers> {
   const { form } = entry;
   const now = context.now();
-  refuseIfClosed(form, now, entry.version);
+  refuseIfClosed(form, now);
   refuseWithoutCode(context, entry);
   const { answers, uploadIds, violations } = await checkedAnswers(context, entry);
   if (violations.length > 0) throw invalid(violations);
@@ -163,7 +162,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   const facts = {
     id: newId('sub', at),
     formId: form.id,
-    sessionId: session?.id ?? null,
+    sessionId: corrects?.sessionId ?? session?.id ?? null,
     source,
     metadata: session?.metadata ?? {},
     createdAt,
@@ -173,13 +172,13 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   const language = languageOf(entry);
   const announced = {
     ...facts,
-    ...(corrects && { sessionId: corrects.sessionId, replaces: corrects.id }),
+    ...(corrects && { replaces: corrects.id }),
     createdAt: instant,
     provenance,
     formVersionId: version.id,
     ...(language !== undefined && { language }),
     formCreatedBy: form.createdBy,
-    ...(facts.sessionId !== null && { outcome: 'submitted' }),
+    ...(session?.id != null && { outcome: 'submitted' }),
     ...(session?.context && { contextChecksum: fingerprint(session.context) }),
     ...(respondent !== null && { respondent }),
   };
@@ -193,10 +192,12 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
+    replaces: corrects?.id ?? null,
+    replacedBy: null,
     respondent,
-    // Spam never uses up a mailbox, and what is corrected has done so.
+    // Spam never uses up a mailbox.
     respondentKey:
-      form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam && !corrects
+      form.version.definition.settings.onePerRespondent === true && respondent !== null && !spam
         ? mailboxOf(respondent.email)
         : null,
     ...(session?.id &&
@@ -207,8 +208,8 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
           at,
         ),
       }),
-    // Nor do they use up an owner's limit.
-    maxAccepted: spam || corrects ? undefined : form.version.definition.settings.maxSubmissions,
+    // Spam never uses up an owner's limit.
+    maxAccepted: spam ? undefined : form.version.definition.settings.maxSubmissions,
     event: spam
       ? { id: event.id, type: 'submission.spam', body: null }
       : {
@@ -243,11 +244,15 @@ function skipMailsForVersion(form: PublishedForm): string | undefined {
 
 /** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */
 async function store(context: ServiceContext, entry: Entry, row: NewSubmission): Promise<string> {
-  const { corrects } = entry.version;
-  const written = await (corrects ? replace(context, corrects, row) : context.writer.write(row));
+  const { replaces } = row;
+  const { database, settings } = context;
+  const written = await (replaces === null
+    ? context.writer.write(row)
+    : storeCorrection(database, { ...row, replaces }, settings.retrySchedule));
   switch (written.outcome) {
     case 'stored':
       recountIfAlmostFull(context.forms, entry.form);
+      if (replaces !== null) context.notifyWorkers();
       return row.id;
     case 'duplicate':
       requireSame(entry.idempotency, written);
@@ -266,29 +271,12 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
     case 'respondent_known':
       throw alreadyAnswered();
     case 'replaced':
-      throw corrected();
+      throw linkUsed();
     case 'upload_taken':
       throw invalid([custom('answers', 'A file has just been used by another submission')]);
     default:
       return written satisfies never;
   }
-}
-
-/** Stores what corrects a submission. */
-async function replace(
-  { database, settings, now, notifyWorkers }: ServiceContext,
-  former: Submission,
-  row: NewSubmission,
-) {
-  const type = 'submission.replaced';
-  const { projectId, formId, createdAt } = row;
-  const id = newId('evt', now());
-  const facts = { submissionId: former.id, formId, sessionId: former.sessionId, replacedBy: row.id };
-  const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
-  const event = { id, projectId, formId, type, submissionId: former.id, body, createdAt };
-  const written = await storeCorrection(database, row, { event, schedule: settings.retrySchedule });
-  notifyWorkers();
-  return written;
 }
 
 /** What a submission is made of. The answers are as they came. */

@@ -67,7 +67,7 @@ export function createSubmissionList(context: ServiceContext) {
     { skip, limit, cursor }: PageRequest & { skip: number },
   ): Promise<Found> {
     if (skip === 0) return listSubmissions(database, formId, filter, { limit, cursor });
-    if (skip >= (await countStored(formId, filter))) return NONE;
+    if (skip >= ((await countStored(formId, filter)) ?? skip + 1)) return NONE;
     const from = await findAtOffset(database, formId, filter, { cursor, offset: skip });
     return from === null ? NONE : listSubmissions(database, formId, filter, { limit, cursor: from });
   }
@@ -83,9 +83,9 @@ export function createSubmissionList(context: ServiceContext) {
       : countSubmissions(database, formId, filter);
   }
 
-  /** By the form's counters, whatever else the filter says. */
-  async function countStored(formId: string, { status }: SubmissionFilter): Promise<number> {
-    if (status === 'replaced') return (await countSubmissions(database, formId, { status })) ?? MANY;
+  /** By the form's counters, if it has one for them, whatever else the filter says. */
+  async function countStored(formId: string, { status }: SubmissionFilter): Promise<number | undefined> {
+    if (status === 'replaced') return countSubmissions(database, formId, { status });
     const { accepted = 0, spam = 0 } = (await findFormState(database, formId)) ?? {};
     return status === 'spam' ? spam : accepted;
   }
@@ -100,9 +100,6 @@ function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
     ...(source !== '' && { source }),
   };
 }
-
-/** More than anybody counts. */
-const MANY = Number.MAX_SAFE_INTEGER;
 
 /** What is skipped by one statement. */
 const FEW = 10_000;

@@ -24,9 +24,7 @@ import { unknownValue } from '../request-values.ts';
 import { rowToMessage } from '../row-proto.ts';
 
 /** A stored submission as the RPCs return it. */
-export function submissionToMessage(
-  row: Omit<ShownSubmission, 'replaces' | 'replacedBy'>,
-): MessageInitShape<typeof SubmissionSchema> {
+export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {
   return rowToMessage(SubmissionSchema, row, {
     formVersionId: row.versionId,
     provenance: provenanceToMessage(provenanceOf(row)),
@@ -122,11 +120,7 @@ function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin
   });
 }
 
-function provenanceOf({
-  provenance,
-  answers,
-  createdAt,
-}: Pick<ShownSubmission, 'provenance' | 'answers' | 'createdAt'>): Provenance {
+function provenanceOf({ provenance, answers, createdAt }: ShownSubmission): Provenance {
   return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());
 }
 

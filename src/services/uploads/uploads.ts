@@ -190,8 +190,8 @@ async function openTarget(
   opened: DisposableStack,
 ): Promise<OpenTarget> {
   const target = await targetOf(context, part, call);
-  const { form, version } = target;
-  refuseIfClosed(form, context.now(), version);
+  const { form } = target;
+  refuseIfClosed(form, context.now());
   if (isKeyless(form)) {
     throw invalid([custom('content', 'Forms made without a key take no files')]);
   }

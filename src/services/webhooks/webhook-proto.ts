@@ -22,7 +22,7 @@ import type { MailKind as MailKindName } from '../../domain/delivery/mails.ts';
 import { publicKeyOf, secretFormatOf } from '../../domain/delivery/signature.ts';
 import { headersIn } from '../../domain/delivery/webhook-headers.ts';
 import { enumValue } from '../../domain/enums.ts';
-import type { ReplacedFacts, SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
+import type { SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
 import {
   eventTypeOf,
   isRegistrable,
@@ -127,8 +127,7 @@ export function eventPayload(type: EventType, body: string): Payload {
       return { case: 'submissionDeleted', value: { submissionId, formId, sessionId: sessionId ?? '' } };
     }
     case EventType.SUBMISSION_REPLACED: {
-      const data = dataIn<ReplacedFacts>(body);
-      const { submissionId: id } = data;
+      const { submissionId: id, ...data } = dataIn<DeletionData>(body);
       const own = { id, status: SubmissionStatus.REPLACED };
       return { case: 'submissionReplaced', value: rowToMessage(SubmissionSchema, data, own) };
     }

@@ -1,9 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { instantOf } from '../../domain/ids.ts';
-import { CORRECTION, CORRECTION_MS, correctionToken } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { id, text, time, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
@@ -42,37 +39,27 @@ export const MailedLinkEntity = defineEntity({
 
 type MailedLink = InferEntity<typeof MailedLinkEntity>;
 
-/** Stores a link before it is emailed. */
+/** Stores the link of a token, which works once and for so long, before it is emailed. `now` is in milliseconds. */
 export async function insertMailedLink(
   db: Queries,
-  link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
+  { token, now, lifeMs, browserHash = null, ...link }: NewLink,
 ): Promise<void> {
-  const row = { ...link, address: addressKey(link.address), usedAt: null, sessionId: null };
+  const times = { createdAt: new Date(now), expiresAt: new Date(now + lifeMs), usedAt: null };
+  const address = addressKey(link.address);
+  const row = { ...link, ...times, address, browserHash, tokenHash: hashSecret(token), sessionId: null };
   // Not `em.upsert`, which reads a row that is there already, and throws if it was removed meanwhile.
   await db.write((em) =>
     em.createQueryBuilder(MailedLinkEntity).insert(row).onConflict().ignore().execute('run'),
   );
 }
 
-/** Stores the link by which a submission can be corrected, unless it is there, and returns its token. */
-export async function linkToCorrect(
-  db: Queries,
-  key: SecretKey,
-  { formId, submissionId }: { formId: string; submissionId: string },
-): Promise<string> {
-  const token = correctionToken(key, formId, submissionId);
-  const sentAt = instantOf(submissionId);
-  await insertMailedLink(db, {
-    tokenHash: hashSecret(token),
-    purpose: CORRECTION,
-    formId,
-    address: submissionId,
-    browserHash: null,
-    createdAt: new Date(sentAt),
-    expiresAt: new Date(sentAt + CORRECTION_MS),
-  });
-  return token;
-}
+type NewLink = Pick<MailedLink, 'purpose' | 'formId'> & {
+  token: string;
+  address: string;
+  browserHash?: string | null;
+  now: number;
+  lifeMs: number;
+};
 
 /** What became of a link; null if it was never emailed, or was voided. */
 export async function findMailedLink(

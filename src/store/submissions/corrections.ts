@@ -1,9 +1,12 @@
+import { raw } from '@mikro-orm/core';
+import { eventTypes } from '../../domain/events/index.ts';
+import { newId } from '../../domain/ids.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import { textOrNull } from '../database/columns.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
 import type { Transactions } from '../database/queries.ts';
 import { insertAnnouncedEvents, NO_CAPACITY, timesOf } from '../deliveries/webhook-deliveries.ts';
-import type { NewEvent } from '../events.ts';
+import { MailedLinkEntity } from '../mail/mailed-links.ts';
 import { SessionEntity } from '../sessions/session-table.ts';
 import { UploadEntity } from '../uploads.ts';
 import { findOutcomes, type WriteOutcome } from './explain-conflicts.ts';
@@ -11,61 +14,68 @@ import { insertSubmissions, type NewSubmission, prepare } from './submission-ins
 import { SubmissionEntity } from './submissions.ts';
 
 /**
- * Stores a submission that corrects another, which then counts no longer, and both their events in one commit. It takes
- * the place of the former in its session and with the files that it still names, and no further one of the form's limit.
- * `event` tells of the former. `schedule` is the retry schedule. Notify the workers after it.
+ * Stores a submission that `replaces` another, and both their events in one commit. It takes the place of the former in
+ * its session, in what counts, and with the files that it still names. `schedule` is the retry schedule. Notify the
+ * workers after it.
  *
- * The row of the former is locked first, so that of any number of corrections at once one is stored; and none of what is
- * being removed.
+ * The row of the former is locked first: of any number of corrections at once one is stored, and none of what is being
+ * removed.
  *
  * @throws as `SubmissionWriter.write` does.
  */
 export async function storeCorrection(
   db: Transactions,
-  row: NewSubmission,
-  { event, schedule }: { event: NewEvent & { submissionId: string }; schedule: readonly number[] },
-): Promise<WriteOutcome | { outcome: 'replaced' }> {
-  const formerId = event.submissionId;
+  row: NewSubmission & { replaces: string },
+  schedule: readonly number[],
+): Promise<WriteOutcome> {
+  const { id, projectId, formId, replaces, uploadIds = [], createdAt } = row;
+  const capacity = { ...NO_CAPACITY, ...timesOf(schedule) };
   return db.transaction(async (tx) => {
     const [former] = await tx.select(
-      `select status, session_id, replaced_by,
-         array(select id from uploads where submission_id = s.id and id = any($2)) as held
-       from submissions s where id = $1 for update`,
-      [formerId, row.uploadIds],
+      `select status, session_id, array(select id from uploads where submission_id = s.id and id = any($2)) as held
+       from submissions s where id = $1 and replaced_by is null for update`,
+      [replaces, uploadIds],
     );
-    if (former === undefined || former.replaced_by !== null) {
-      const repeated = await findOutcomes(tx, [{ ...row, uploadIds: [] }]);
-      return repeated.get(row.id) ?? { outcome: 'replaced' };
+    if (former === undefined) {
+      const repeated = await findOutcomes(tx, [{ ...row, sessionId: null, uploadIds: [] }]);
+      return repeated.get(id) ?? { outcome: 'replaced' };
     }
     const held = [former.held].flat().map(String);
-    const uploadIds = row.uploadIds?.filter((id) => !held.includes(id)) ?? [];
-    const prepared = prepare({ ...row, uploadIds }, currentTraceparent());
-    const [result] = await insertSubmissions(tx, [prepared], {
-      slot: 0,
-      capacity: () => ({ ...NO_CAPACITY, ...timesOf(schedule) }),
-      onCommitted: () => undefined,
-    });
+    const fresh = uploadIds.filter((upload) => !held.includes(upload));
+    // Counted as the former was, and open for no session.
+    const prepared = prepare(
+      { ...row, sessionId: null, status: 'replaced', uploadIds: fresh },
+      currentTraceparent(),
+    );
+    const insertOptions = { slot: 0, capacity: () => capacity, onCommitted: () => undefined };
+    const [result] = await insertSubmissions(tx, [prepared], insertOptions);
     if (result?.outcome === 'refused') throw result.error;
     if (result === undefined || result.outcome === 'undecided') throw new DatabaseUnavailable();
     if (result.outcome !== 'stored') return result;
 
     const sessionId = textOrNull(former.session_id);
-    const counted = former.status === 'accepted';
+    const ofFormer = { submissionId: replaces };
     await tx.write(async (em) => {
-      const replacement = { replacedBy: row.id, ...(counted && { status: 'replaced' as const }) };
-      await em.nativeUpdate(SubmissionEntity, { id: formerId }, replacement);
-      await em.nativeUpdate(SubmissionEntity, { id: row.id }, { replaces: formerId, sessionId });
-      await em.nativeUpdate(UploadEntity, { id: { $in: held } }, { submissionId: row.id });
-      const session = { id: sessionId ?? '', submissionId: formerId };
-      await em.nativeUpdate(SessionEntity, session, { submissionId: row.id });
+      await em.nativeUpdate(SubmissionEntity, { id: replaces }, { status: 'replaced', replacedBy: id });
+      await em.nativeUpdate(SubmissionEntity, { id }, { status: row.status, replaces, sessionId });
+      await em.nativeUpdate(UploadEntity, { ...ofFormer, id: { $in: held } }, { submissionId: id });
+      await em.nativeUpdate(SessionEntity, { ...ofFormer, id: sessionId ?? '' }, { submissionId: id });
+      await em.nativeUpdate(MailedLinkEntity, { address: replaces }, { usedAt: raw<Date>('now()') });
     });
-    if (!counted) return result;
-    await tx.execute(
-      `insert into form_counters as c (form_id, slot, accepted) values ($1, 0, -1)
-       on conflict (form_id, slot) do update set accepted = c.accepted - 1`,
-      [row.formId],
-    );
-    await insertAnnouncedEvents(tx, 'submission.replaced', [event], schedule);
+    if (former.status === 'accepted') {
+      const type = 'submission.replaced';
+      const event = {
+        id: newId('evt', createdAt.getTime()),
+        projectId,
+        formId,
+        type,
+        ...ofFormer,
+        createdAt,
+      };
+      const facts = { id: replaces, formId, sessionId, replacedBy: id };
+      const body = eventTypes[type].body({ id: event.id, at: createdAt.toISOString() }, facts);
+      await insertAnnouncedEvents(tx, type, [{ ...event, body }], schedule);
+    }
     return result;
   });
 }

@@ -278,7 +278,7 @@ export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly
 }
 
 /** A submission to store, and what goes into the same commit. */
-export type NewSubmission = Omit<Submission, 'replaces' | 'replacedBy'> & {
+export type NewSubmission = Submission & {
   /** Null if nobody is to know. */
   event: {
     id: string;
