@@ -1,17 +1,15 @@
 import { expect, it } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../src/domain/limits/limits.ts';
-import { hashSecret } from '../../src/domain/secrets/new-secrets.ts';
 import { findMailedLink, insertMailedLink } from '../../src/store/mail/mailed-links.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 
 const link = {
-  token: 'a token',
+  tokenHash: 'a'.repeat(64),
   purpose: 'change-owner',
   formId: 'form_1',
   address: 'Ada@example.com',
   browserHash: null,
-  now: Date.parse('2026-11-26T12:00:00Z'),
-  lifeMs: 7 * DAY_MS,
+  createdAt: new Date('2026-11-26T12:00:00Z'),
+  expiresAt: new Date('2026-12-03T12:00:00Z'),
 };
 
 it.each(engines)(
@@ -21,10 +19,10 @@ it.each(engines)(
     await insertMailedLink(database, link);
     await database.execute('update mailed_links set used_at = now()');
 
-    await insertMailedLink(database, { ...link, now: link.now + HOUR_MS });
+    await insertMailedLink(database, { ...link, createdAt: new Date('2026-11-26T13:00:00Z') });
 
-    const kept = await findMailedLink(database, hashSecret(link.token));
-    expect(kept).toMatchObject({ createdAt: new Date(link.now), usedAt: expect.any(Date) });
+    const kept = await findMailedLink(database, link.tokenHash);
+    expect(kept).toMatchObject({ createdAt: link.createdAt, usedAt: expect.any(Date) });
     // As if another call had removed the row between the insert and a look at it.
     await database.execute(
       `create function gone() returns trigger language plpgsql as 'begin return null; end'`,
@@ -34,6 +32,6 @@ it.each(engines)(
     );
     await database.execute('delete from mailed_links');
     await insertMailedLink(database, link);
-    expect(await findMailedLink(database, hashSecret(link.token))).toBeNull();
+    expect(await findMailedLink(database, link.tokenHash)).toBeNull();
   },
 );

@@ -60,9 +60,15 @@ async function store(
   expiresAt: number,
   browserHash: string | null,
 ): Promise<void> {
-  const now = Date.now();
-  const link = { token, purpose, formId, address, browserHash, now, lifeMs: expiresAt - now };
-  await insertMailedLink(database, link);
+  const times = { createdAt: new Date(), expiresAt: new Date(expiresAt) };
+  await insertMailedLink(database, {
+    tokenHash: hashSecret(token),
+    purpose,
+    formId,
+    address,
+    browserHash,
+    ...times,
+  });
 }
 
 /** The `SECRET_KEY` of services in tests. */

@@ -3,7 +3,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { publicPageUrl } from '../../domain/definition/share.ts';
 import { isKeyless } from '../../domain/ids.ts';
-import { CORRECTION, CORRECTION_MS } from '../../domain/links.ts';
+import { mailLinkUrl } from '../../domain/links.ts';
 import { respondentCode } from '../../domain/sessions/respondent.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
 import { findNotified } from '../../store/deliveries/session-notifications.ts';
@@ -11,6 +11,7 @@ import { listEventsById } from '../../store/events.ts';
 import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail-recipients.ts';
+import { newCorrection } from '../../store/mail/mailed-links.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
@@ -20,7 +21,6 @@ import {
   codeMail,
   confirmationButton,
   isAboutWebhook,
-  newLink,
   noticeMail,
   ownerChangedMail,
   questionMail,
@@ -44,15 +44,8 @@ export async function composeMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
   if (whole.success) return whole.data;
-  const {
-    to,
-    languages,
-    webhook,
-    codeId,
-    browserHash = null,
-    by,
-    reminder = 0,
-  } = queuedMailSchema.parse(mail);
+  const queued = queuedMailSchema.parse(mail);
+  const { to, languages, webhook, codeId, browserHash = null, by, reminder = 0 } = queued;
   const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
   if (kind === 'sign_in') {
@@ -201,11 +194,10 @@ async function writeAboutSubmission(
   const { definition } = answered;
   const submission = { ...data, definition };
   if (kind === 'autoresponse') {
-    const { submissionId: address, respondent = { email: '' } } = data;
-    const isProven = addressKey(respondent.email) === addressKey(context.to);
-    const link = { purpose: CORRECTION, formId: form.id, address, lifeMs: CORRECTION_MS } as const;
+    const isProven = addressKey(data.respondent?.email ?? '') === addressKey(context.to);
     const isOffered = isProven && current.settings.allowCorrection === true;
-    const url = isOffered ? await newLink(options, { ...link, baseUrl: settings.hostedUrl }) : undefined;
+    const token = isOffered ? await newCorrection(options, form.id, data.submissionId) : '';
+    const url = isOffered ? mailLinkUrl(settings.hostedUrl, token) : undefined;
     return making(() => autoresponseMail(context, submission, current, url));
   }
 

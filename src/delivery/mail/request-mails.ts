@@ -3,7 +3,6 @@ import { readableAddress } from '../../domain/addresses/readable-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import {
-  type MailLink,
   type MailLinkPurpose,
   mailLinkToken,
   mailLinkUrl,
@@ -12,6 +11,7 @@ import {
   signInToken,
   signInUrl,
 } from '../../domain/links.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import { insertMailedLink } from '../../store/mail/mailed-links.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { timeInWords } from '../../text/quantities.ts';
@@ -103,9 +103,8 @@ export async function signInMail(
   const { baseUrl, to: address, language } = context;
   const { mail } = language;
   const token = signInToken(options.secretKey, address, options.now());
-  const times = { now: options.now(), lifeMs: SIGN_IN_LINK_MS };
-  const link = { token, purpose: 'sign-in', formId: '', address, browserHash, ...times };
-  await insertMailedLink(options.database, link);
+  const about = { purpose: 'sign-in', formId: '', address, browserHash };
+  await storeLink(options, token, about, SIGN_IN_LINK_MS);
   return writeMail(
     { ...context, formId: SIGN_IN_MAILS },
     {
@@ -198,18 +197,20 @@ async function newButton(
   { purpose, button }: Request,
   browserHash: string | null,
 ) {
-  const url = await newLink(options, { purpose, formId, address, browserHash, baseUrl, lifeMs: LINK_MS });
-  return { label: language.mail[button], url };
+  const token = mailLinkToken(options.secretKey, { purpose, formId, address }, options.now() + LINK_MS);
+  await storeLink(options, token, { purpose, formId, address, browserHash }, LINK_MS);
+  return { label: language.mail[button], url: mailLinkUrl(baseUrl, token) };
 }
 
-/** The address of a new link that works for so long, stored with what makes it work. */
-export async function newLink(
-  { database, secretKey, now }: LinkOptions,
-  { baseUrl, ...link }: MailLink & { baseUrl: string; lifeMs: number; browserHash?: string | null },
-): Promise<string> {
-  const token = mailLinkToken(secretKey, link, now() + link.lifeMs);
-  await insertMailedLink(database, { ...link, token, now: now() });
-  return mailLinkUrl(baseUrl, token);
+/** Stores what makes the link behind a token work, once and for so long. */
+async function storeLink(
+  { database, now }: LinkOptions,
+  token: string,
+  about: { purpose: string; formId: string; address: string; browserHash: string | null },
+  lifeMs: number,
+): Promise<void> {
+  const [createdAt, expiresAt] = [new Date(now()), new Date(now() + lifeMs)];
+  await insertMailedLink(database, { ...about, tokenHash: hashSecret(token), createdAt, expiresAt });
 }
 
 const LINK_MS = 30 * DAY_MS;

@@ -83,7 +83,7 @@ export const settingsSchema = z
       z.boolean(),
       'Takes one submission of each mailbox: the page asks for a code emailed to it. Default: false.',
     ),
-    allowCorrection: optional(z.boolean(), 'Lets people correct what they sent on the page, for 7 days. Default: false.'),
+    allowCorrection: optional(z.boolean(), 'Lets people correct what they sent.'),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })

@@ -156,7 +156,7 @@ export type SubmissionFacts = {
   source: string;
   metadata: JsonObject;
   /** The submission that it corrects. */
-  replaces?: string;
+  replaces?: string | undefined;
   /** ISO 8601. */
   createdAt: string;
   provenance: readonly StoredOrigin[];

@@ -114,11 +114,7 @@ const sessionData = z.object({
   provenance: provenance.describe('Where each partial answer comes from, by field id.'),
 });
 
-const submissionIds = z.object({
-  submissionId: z.string(),
-  formId: z.string(),
-  sessionId: z.string().nullable(),
-});
+const idsData = z.object({ submissionId: z.string(), formId: z.string(), sessionId: z.string().nullable() });
 
 const submissionExample = {
   submissionId: 'sub_01jd3kvz8nf9t8x1v0c9m2q4ra',
@@ -178,13 +174,13 @@ const events: DescribedEvent[] = [
   {
     name: 'submission.deleted',
     summary: 'A submission was deleted: by a call, after the retention time of its form, or with its form',
-    data: submissionIds,
+    data: idsData,
     example: { submissionId, formId, sessionId: null },
   },
   {
     name: 'submission.replaced',
     summary: 'A person corrected a submission, beside the event of the correction',
-    data: submissionIds.extend({ replacedBy: z.string().describe('The one that counts in its place.') }),
+    data: idsData.extend({ replacedBy: z.string().describe('The one that counts in its place.') }),
     example: { submissionId, formId, sessionId: null, replacedBy: 'sub_01jd3kw2m4f9t8x1v0c9m2q4rb' },
   },
   {

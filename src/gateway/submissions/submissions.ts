@@ -43,7 +43,7 @@ export const submission = shape(SubmissionSchema, 'Submission', {
   created_at: timeReply,
   metadata: jsonObject.describe('The metadata of its session.'),
   replaces: optional(z.string(), 'The submission that it corrects.'),
-  replaced_by: optional(z.string(), 'The submission that corrects it, and counts in its place.'),
+  replaced_by: optional(z.string(), 'The submission that counts in its place.'),
   context: optional(contextSchema, 'What the person was shown; where one submission is read.'),
   personal: optional(
     z.array(z.string()),
@@ -101,18 +101,13 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   summary: 'List a form’s submissions, newest first',
   name: 'submissions',
   query: submissionsQuery,
-  input: ({
-    id,
-    query: { offset = 0, status, filter = {}, total, replaced, ...query },
-    page,
-    continued,
-  }) => ({
+  input: ({ id, query: { offset, status, replaced, filter, total, ...query }, page, continued }) => ({
     formId: id,
     ...page,
     ...fieldsOf(query),
-    skip: continued ? 0 : offset,
+    skip: continued ? 0 : (offset ?? 0),
     status: enumValue(SubmissionStatus, replaced ? 'replaced' : status),
-    filters: Object.entries(filter).map(toFilter),
+    filters: Object.entries(filter ?? {}).map(toFilter),
     includeTotal: total && !continued,
   }),
   item: submission,

@@ -17,13 +17,14 @@ import { fieldsOf } from './page-source.ts';
 /**
  * The page after a submission: thanks, with a copy of the answers.
  *
- * `embedOrigins` are those of the page that was submitted, so that an embedded form stays in its frame. What was
- * submitted is named, for the link to its correction.
+ * `embedOrigins` are those of the page that was submitted, so that an embedded form stays in its frame.
+ * `correctable` is the submission, if this browser may correct it.
  */
 export function renderCompletion(
   ending: Ending,
   request: IncomingMessage,
-  { embedOrigins = [], submissionId = '' }: { embedOrigins?: string[]; submissionId?: string } = {},
+  embedOrigins: string[] = [],
+  correctable = '',
 ): Page {
   const language = languageOf(request, ending.locale, ending.linksAddresses);
   const { words } = language;
@@ -45,7 +46,7 @@ ${ending.notFollowed !== '' && html`<p class="note">${fill(words.notFollowed, { 
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
 ${answers.length > 0 && renderCopy({ text: words.copyText, answers }, language)}
-${ending.correctionToken !== '' && html`<p><a href="${rootOf(request)}f/${submissionId}">${words.correct}</a></p>`}
+${correctable !== '' && html`<p><a href="${rootOf(request)}f/${correctable}">${words.correct}</a></p>`}
 ${!leads && html`<p class="note">${words.closePage}${again && !ending.once && html` <a href="${again}${lang && `?${lang}`}">${words.sendAnother}</a>`}</p>`}`;
   return renderPage({
     language,

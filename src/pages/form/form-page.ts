@@ -50,7 +50,7 @@ ${session.description !== '' && number === 1 && html`<p class="lead"${ownDir(lan
 ${session.context !== undefined && renderContext(session.context)}
 ${progress !== '' && progressBar(progress, number, steps.length)}
 ${heading(own, number, step, language)}
-${session.correctsTime !== undefined && correcting(view, timestampDate(session.correctsTime))}
+${session.correctsTime && html`<p class="notice">${fillHtml(words.correcting, { time: momentOf(timestampDate(session.correctsTime), language) })}</p>`}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${view.revealed !== undefined && moreQuestions(view.revealed, language)}
@@ -183,15 +183,14 @@ const firstButton = new Html(
   '<button class="sr" name="_go" value="next" tabindex="-1" aria-hidden="true"></button>',
 );
 
-function correcting({ language: { words, tag } }: FormView, sentAt: Date): Html {
-  const time = html`<time datetime="${sentAt.toISOString()}">${momentInWords(sentAt, tag)}</time>`;
-  return html`<p class="notice">${fillHtml(words.correcting, { time })}</p>`;
+function momentOf(time: Date, { tag }: Language): Html {
+  return html`<time datetime="${time.toISOString()}">${momentInWords(time, tag)}</time>`;
 }
 
 /** Tells the person who opens the page that somebody's answers are in it, and offers a page without them. */
-function kept({ language: { words, tag }, sessionId }: FormView, since: Date): Html {
-  const time = html`<time datetime="${since.toISOString()}">${momentInWords(since, tag)}</time>`;
-  return html`<form class="notice kept" method="post"><p class="plain" role="status">${fillHtml(words.keptSince, { time })}</p>
+function kept({ language, sessionId }: FormView, since: Date): Html {
+  const { words } = language;
+  return html`<form class="notice kept" method="post"><p class="plain" role="status">${fillHtml(words.keptSince, { time: momentOf(since, language) })}</p>
 <input type="hidden" name="_session" value="${sessionId}">
 <button class="quiet small" name="_go" value="restart">${words.startOver}</button></form>`;
 }

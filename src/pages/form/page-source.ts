@@ -70,9 +70,10 @@ export function sourceOf(exchange: PageExchange) {
     return session;
   }
 
+  const framed = () => ({ hostedUrl, formId, isFramed: (exchange.session?.embedOrigins.length ?? 0) > 0 });
+
   function setCookie(sessionIds: string[]): void {
-    const isFramed = (exchange.session?.embedOrigins.length ?? 0) > 0;
-    setVisitorCookie(response, { sessionIds, remembers }, { hostedUrl, formId, isFramed });
+    setVisitorCookie(response, { sessionIds, remembers }, framed());
   }
 
   /** Keeps in the browser which session is gone on with, if it has begun it. */
@@ -102,6 +103,8 @@ export function sourceOf(exchange: PageExchange) {
       const isOver = step.goal === HostedGoal.RESTART || reply.ending !== undefined;
       if (isOver && visitorId + begun.join('') !== '') setCookie([]);
       else if (!isOver && formId !== '') keepCookie(reply.begun);
+      const { correctionToken: token } = reply;
+      if (token !== '') setSecretCookie(response, token, { ...framed(), name: 'correction' });
       return { ...reply, session };
     },
     /** What files are put for. */
@@ -120,9 +123,8 @@ export function sourceOf(exchange: PageExchange) {
     async sendCode(email: string): Promise<object> {
       const made = browser === '' ? newToken() : browser;
       const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
-      const { session } = await call(rpcs.getHosted, { ...target(), browser: made, preview: true });
-      const isFramed = (session?.embedOrigins.length ?? 0) > 0;
-      setSecretCookie(response, made, { hostedUrl, name, isFramed });
+      see((await call(rpcs.getHosted, { ...target(), browser: made, preview: true })).session);
+      setSecretCookie(response, made, { ...framed(), name });
       return sent;
     },
     /** Gives the code that was emailed. */

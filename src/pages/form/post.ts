@@ -7,7 +7,6 @@ import { ownValue } from '../../domain/json/json.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { setSecretCookie } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
 import { postCode, showCodePage } from './code-page.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
@@ -102,11 +101,7 @@ async function moveOption({ source, inputs, posted }: Post, move: Move): Promise
 }
 
 /** Answers what was submitted with the page of thanks, a redirect, or JSON. */
-async function complete(
-  { request, response, hostedUrl, posted }: Post,
-  ending: Ending,
-  reply: Reply,
-): Promise<void> {
+async function complete({ request, response, posted }: Post, ending: Ending, reply: Reply): Promise<void> {
   if (prefersJson(request)) {
     const redirect = ending.redirectUrl ? { redirect_url: ending.redirectUrl } : {};
     return sendJson(response, 201, { ok: true, submission_id: reply.submissionId, ...redirect });
@@ -116,10 +111,8 @@ async function complete(
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
-  const { session, submissionId } = reply;
-  const cookie = { hostedUrl, name: 'correction', isFramed: session.embedOrigins.length > 0 } as const;
-  if (ending.correctionToken !== '') setSecretCookie(response, ending.correctionToken, cookie);
-  sendPage(response, 200, renderCompletion(ending, request, { ...session, submissionId }));
+  const correctable = reply.correctionToken === '' ? '' : reply.submissionId;
+  sendPage(response, 200, renderCompletion(ending, request, reply.session.embedOrigins, correctable));
 }
 
 /** The form once more, with what was typed and what is wrong with it. */

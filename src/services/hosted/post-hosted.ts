@@ -19,16 +19,14 @@ import {
 } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { marksOf } from '../../domain/fields/number-text.ts';
-import { CORRECTION, CORRECTION_MS, mailLinkToken } from '../../domain/links.ts';
 import { pageLimits } from '../../domain/methods.ts';
-import { insertMailedLink } from '../../store/mail/mailed-links.ts';
+import { newCorrection } from '../../store/mail/mailed-links.ts';
 import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
-import { linkUsed } from '../mail/links.ts';
 import { endSession } from '../sessions/change-session.ts';
 import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
@@ -81,28 +79,12 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   const answers = Object.fromEntries(Object.entries(result.answers).filter(isToldOf));
   const pictures = await signaturesIn(context, version.definition, answers);
   const to = { form, redirectUrl, returnUrl, pictures, requestHeader };
-  const { submissionId } = result;
-  const ending = completionOf(version.definition, answers, to);
   return {
     session: await visitToMessage(context, ended, { posted: true }, call),
-    submissionId,
-    ending: {
-      ...ending,
-      correctionToken: allowCorrection ? await newCorrection(context, form.id, submissionId) : '',
-    },
+    submissionId: result.submissionId,
+    ending: completionOf(version.definition, answers, to),
+    correctionToken: allowCorrection ? await newCorrection(context, form.id, result.submissionId) : '',
   };
-}
-
-/** The token with which what was just sent can be corrected. */
-async function newCorrection(
-  { database, secretKey, now }: ServiceContext,
-  formId: string,
-  address: string,
-): Promise<string> {
-  const link = { purpose: CORRECTION, formId, address } as const;
-  const token = mailLinkToken(secretKey, link, now() + CORRECTION_MS);
-  await insertMailedLink(database, { ...link, token, now: now(), lifeMs: CORRECTION_MS });
-  return token;
 }
 
 /** Answers are checked once, whatever follows. Returns what the page is to show next, or what was submitted. */
@@ -257,8 +239,7 @@ function pagesOf({ form, stored }: HostedVisit): string[] {
 }
 
 /** Throws why a page accepts no answers. */
-function refuse({ now }: ServiceContext, { form, version, stored, state }: HostedVisit): never {
-  if (version.corrects && state === HostedState.SUBMITTED) throw linkUsed();
+function refuse({ now }: ServiceContext, { form, stored, state }: HostedVisit): never {
   if (stored !== undefined) refuseIfEnded(stored);
   else if (state === HostedState.SUBMITTED) throw alreadyAnswered();
   refuseIfClosed(form, now());

@@ -27,7 +27,7 @@ import {
   publishedForm,
   sessionsForm,
 } from '../forms/form-access.ts';
-import { linkOf, refuseUnusable, wrongLink } from '../mail/links.ts';
+import { linkOf, refuseUnusable, wrongLink } from '../mail/mail.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
 import { findStanding, type Standing } from './respondents.ts';
 
@@ -62,7 +62,7 @@ export async function resolveVisit(context: ServiceContext, target: Target): Pro
     const page = { form, session: begun, permanent: true, browser: target.browser };
     return visitOfSession(context, page, isOwn ? undefined : prefill);
   }
-  const fresh = visitWithout(context, { form, version }, prefill);
+  const fresh = visitWithout(context, { form, version }, { prefill });
   const visit = { ...fresh, standing, ...(standing.isNeeded && { state: HostedState.CODE_NEEDED }) };
   return (await hasAnswered(context, visit)) ? { ...visit, state: HostedState.SUBMITTED } : visit;
 }
@@ -72,62 +72,52 @@ export async function resolveVisit(context: ServiceContext, target: Target): Pro
  * those of others are hidden and pass on. For it the form has no limits. Throws TOKEN_USED if it was corrected, unless
  * the page that did so is `posted` again.
  */
-export async function visitOfCorrection(
-  context: ServiceContext,
-  { sessionId, browser: token, posted }: Pick<Target, 'sessionId' | 'browser' | 'posted'>,
-): Promise<HostedVisit> {
+export async function visitOfCorrection(context: ServiceContext, target: Corrected): Promise<HostedVisit> {
+  const { sessionId, browser: token, posted } = target;
   const { purpose, formId, address } = linkOf(context, token);
-  const former = await findAnySubmission(context.database, address);
-  if (purpose !== CORRECTION || former?.id !== sessionId) throw wrongLink();
-  if (former.replacedBy === null || !posted) await refuseUnusable(context, token);
+  const corrects = await findAnySubmission(context.database, address);
+  if (purpose !== CORRECTION || corrects?.id !== sessionId) throw wrongLink();
+  const isRepeated = posted && corrects.replacedBy !== null;
+  if (!isRepeated) await refuseUnusable(context.database, token);
   const { version: current, ...live } = await sessionsForm(context.forms, formId);
   const { maxSubmissions: _, onePerRespondent: __, ...rest } = current.definition.settings;
   if (rest.allowCorrection !== true) throw wrongLink();
   const settings = { ...rest, allowPartial: false, spam: {} };
   const form = { ...live, version: { ...current, definition: { ...current.definition, settings } } };
 
-  const answered = await context.forms.version(former.versionId);
-  const { answers, provenance, respondent, metadata, createdAt } = former;
-  const origins = expand(provenance ?? [], Object.keys(answers), '');
-  const fields = answered.definition.fields.map(({ defaultValue, ...field }): Field => {
-    if (!isShown(field)) return { ...field, ...(defaultValue !== undefined && { defaultValue }) };
-    return { ...field, hidden: !['human', 'default'].includes(origins.get(field.id)?.by ?? 'human') };
+  const { answers, metadata, createdAt, respondent } = corrects;
+  const provenance = { prefill: corrects.provenance ?? [], partial: [] };
+  const origins = expand(provenance.prefill, Object.keys(answers), '');
+  const answered = await context.forms.version(corrects.versionId);
+  const fields = answered.definition.fields.map((field): Field => {
+    // What they have left empty is not filled in again.
+    const { defaultValue: _, ...asked } = field;
+    const isTheirs = ['human', 'default', undefined].includes(origins.get(field.id)?.by);
+    return isShown(field) ? { ...asked, hidden: !isTheirs } : field;
   });
-  const version = {
-    ...answered,
-    ...compileForm({ ...answered.definition, fields }),
-    corrects: former,
-  };
-  const visit = visitWithout(context, { form, version }, JSON.parse(JSON.stringify(answers, uploadAlone)));
-  const session = {
-    ...visit.session,
-    metadata,
-    createdAt,
-    provenance: { prefill: provenance ?? [], partial: [] },
-  };
+  const version = { ...answered, ...compileForm({ ...answered.definition, fields }), corrects };
+  const prefill = JSON.parse(JSON.stringify(answers, uploadAlone));
+  const visit = visitWithout(context, { form, version }, { prefill, provenance, metadata, createdAt });
   const standing = { isNeeded: false, isSent: false, respondent: respondent ?? undefined };
-  const state = former.replacedBy === null ? visit.state : HostedState.SUBMITTED;
-  return { ...visit, session, standing, state, permanent: false };
+  return { ...visit, standing, permanent: false, ...(isRepeated && { state: HostedState.SUBMITTED }) };
 }
 
-/** What a page begins with that goes on with no session. */
-function visitWithout(
-  { now }: ServiceContext,
-  { form, version }: Pick<HostedVisit, 'form' | 'version'>,
-  prefill: Answers,
-) {
+/** What a page is of that goes on with no session. */
+function visitWithout({ now }: ServiceContext, of: Pick<HostedVisit, 'form' | 'version'>, begun: Begun) {
   const session: Visit = {
     id: null,
-    prefill,
     partialAnswers: null,
     provenance: { prefill: [{ by: 'prefill' }], partial: [] },
     metadata: {},
     createdAt: new Date(now()),
     readAt: new Date(now()),
+    ...begun,
   };
-  const state = statesOfForms[availabilityOf(form, now())];
-  return { form, version, stored: undefined, session, state, permanent: true };
+  const state = statesOfForms[availabilityOf(of.form, now())];
+  return { ...of, stored: undefined, session, state, permanent: true };
 }
+
+type Begun = Pick<Visit, 'prefill'> & Partial<Visit>;
 
 /** For `JSON.stringify`: files as they are answered. */
 const uploadAlone = (_: string, value: unknown) =>
@@ -246,6 +236,8 @@ const settableByAddress = memoize((definition: FormDefinition): FormDefinition =
 
 /** What a page names. */
 type Target = Pick<GetHostedRequest, 'formId' | 'sessionId' | 'prefill' | 'posted' | 'begun' | 'browser'>;
+
+type Corrected = Pick<Target, 'sessionId' | 'browser' | 'posted'>;
 
 type VisitedSession = { form: PublishedForm; session: Session; permanent: boolean; browser: string };
 

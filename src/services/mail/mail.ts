@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   MailLinkPurpose,
   type MailService,
@@ -6,9 +7,16 @@ import {
 } from '../../../gen/headlessforms/v1/mail_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { AuditAction } from '../../domain/audit.ts';
-import { enumName, enumValue } from '../../domain/enums.ts';
+import { enumName, enumValue, type NameIn } from '../../domain/enums.ts';
+import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import { CONFIRMED_SIGN_IN_MS, CORRECTION, type MailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
+import {
+  CONFIRMED_SIGN_IN_MS,
+  CORRECTION,
+  type MailLink,
+  readMailLink,
+  SIGN_IN_MAILS,
+} from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
@@ -25,7 +33,6 @@ import type { ServiceContext } from '../context.ts';
 import { takeOwnership } from '../owners/owned-form.ts';
 import { openOwnerSession } from '../owners/owner-sessions.ts';
 import { browserHashOf } from '../request-values.ts';
-import { linkOf, refuseUnusable, wrongLink } from './links.ts';
 
 /** Describes and follows emailed links. The token in the link is the credential. */
 export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
@@ -33,7 +40,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
   return {
     async getMailLink({ token }) {
       const link = linkOf(context, token);
-      if (link.purpose !== 'stop') await refuseUnusable(context, token);
+      if (link.purpose !== 'stop') await refuseUnusable(database, token);
       const isTaken = link.purpose === 'change-owner';
       const recipients = isTaken ? await listAddedRecipients(database, link.formId) : [];
       return {
@@ -50,7 +57,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
       const session = await database.transaction(async (tx) => {
         const sent = await findMailedLink(tx, hashSecret(token));
         if (purpose !== 'stop' && !(await useMailedLink(tx, hashSecret(token)))) {
-          await refuseUnusable({ database: tx }, token);
+          await refuseUnusable(tx, token);
         }
         let isChanged = true;
         if (purpose === 'stop')
@@ -102,9 +109,29 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
   }
 }
 
+/** What the token of a link stands for. Throws INVALID_TOKEN. */
+export function linkOf({ verifyingKeys, now }: ServiceContext, token: string): MailLink {
+  const result = readMailLink(verifyingKeys, token, now());
+  if (result.ok) return result.link;
+  throw wrongLink(result.reason === 'expired' ? 'The link has expired' : undefined);
+}
+
+export function wrongLink(message = 'The link is not valid') {
+  return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
+}
+
 /** Whether a link makes or confirms an owner. */
 function isOfOwner(purpose: MailLink['purpose']): boolean {
   return purpose === 'confirm-owner' || purpose === 'change-owner';
+}
+
+/** Throws unless a link was given out, and not used or voided since. */
+export async function refuseUnusable(db: Queries, token: string): Promise<void> {
+  const link = await findMailedLink(db, hashSecret(token));
+  if (link === null) throw wrongLink();
+  if (link.usedAt !== null) {
+    throw failed(Reason.TOKEN_USED, 'The link has been used', { nextCall: NextCall.NONE });
+  }
 }
 
 /**
@@ -114,7 +141,7 @@ async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const { name = '' } = (await (isId('prj', formId) ? findProject : findAnyForm)(db, formId)) ?? {};
   const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;
   return {
-    purpose: purposes[purpose],
+    purpose: enumValue(MailLinkPurpose, purpose.replace('-', '_') as NameIn<typeof MailLinkPurpose>),
     address,
     formName: name,
     stopped: enumValue(StopScopeMessage, stopped ?? undefined),
@@ -127,12 +154,4 @@ const actions: Record<Exclude<MailLink['purpose'], typeof CORRECTION>, AuditActi
   'change-owner': 'form.owner_confirmed',
   'confirm-recipient': 'form.recipient_confirmed',
   stop: 'form.mails_stopped',
-};
-
-const purposes: Record<MailLink['purpose'], MailLinkPurpose> = {
-  'confirm-owner': MailLinkPurpose.CONFIRM_OWNER,
-  'change-owner': MailLinkPurpose.CHANGE_OWNER,
-  'confirm-recipient': MailLinkPurpose.CONFIRM_RECIPIENT,
-  stop: MailLinkPurpose.STOP,
-  [CORRECTION]: MailLinkPurpose.CORRECT,
 };

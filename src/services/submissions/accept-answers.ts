@@ -31,7 +31,6 @@ import {
 } from '../forms/form-access.ts';
 import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { linkUsed } from '../mail/links.ts';
 import {
   alreadyAnswered,
   alreadySubmitted,
@@ -141,8 +140,8 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     byHuman = false,
     spam = false,
     idempotency,
-    respondent = null,
   } = entry;
+  const { respondent = null } = entry;
   const { corrects } = version;
   const createdAt = new Date(at);
   // Written once, which takes half a microsecond.
@@ -172,7 +171,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   const language = languageOf(entry);
   const announced = {
     ...facts,
-    ...(corrects && { replaces: corrects.id }),
+    replaces: corrects?.id,
     createdAt: instant,
     provenance,
     formVersionId: version.id,
@@ -244,15 +243,11 @@ function skipMailsForVersion(form: PublishedForm): string | undefined {
 
 /** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */
 async function store(context: ServiceContext, entry: Entry, row: NewSubmission): Promise<string> {
-  const { replaces } = row;
-  const { database, settings } = context;
-  const written = await (replaces === null
-    ? context.writer.write(row)
-    : storeCorrection(database, { ...row, replaces }, settings.retrySchedule));
+  const written = await (row.replaces === null ? context.writer.write(row) : storeCorrection(context, row));
   switch (written.outcome) {
     case 'stored':
       recountIfAlmostFull(context.forms, entry.form);
-      if (replaces !== null) context.notifyWorkers();
+      if (row.replaces !== null) context.notifyWorkers();
       return row.id;
     case 'duplicate':
       requireSame(entry.idempotency, written);
@@ -262,22 +257,19 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw closed();
     case 'session_submitted':
       throw alreadySubmitted(written.submissionId);
-    case 'session_expired':
-      throw expired();
-    case 'session_cancelled':
-      throw cancelled();
-    case 'session_declined':
-      throw declined();
-    case 'respondent_known':
-      throw alreadyAnswered();
-    case 'replaced':
-      throw linkUsed();
     case 'upload_taken':
       throw invalid([custom('answers', 'A file has just been used by another submission')]);
     default:
-      return written satisfies never;
+      throw refusals[written.outcome]();
   }
 }
+
+const refusals = {
+  session_expired: expired,
+  session_cancelled: cancelled,
+  session_declined: declined,
+  respondent_known: alreadyAnswered,
+};
 
 /** What a submission is made of. The answers are as they came. */
 export type Entry = {

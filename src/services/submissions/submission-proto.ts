@@ -12,7 +12,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { enumValue } from '../../domain/enums.ts';
+import { enumName, enumValue } from '../../domain/enums.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { contextToMessage } from '../../domain/sessions/context.ts';
@@ -82,19 +82,9 @@ export function submissionRangeOf({
 }
 
 /** The status that submissions are asked for by. Throws for one that this version does not know. */
-export function submissionStatusOf(status?: SubmissionStatus): ShownSubmission['status'] {
-  switch (status) {
-    case undefined:
-    case SubmissionStatus.UNSPECIFIED:
-    case SubmissionStatus.ACCEPTED:
-      return 'accepted';
-    case SubmissionStatus.SPAM:
-      return 'spam';
-    case SubmissionStatus.REPLACED:
-      return 'replaced';
-    default:
-      throw unknownValue('status', SubmissionStatusSchema);
-  }
+export function submissionStatusOf(status = SubmissionStatus.UNSPECIFIED): ShownSubmission['status'] {
+  if (SubmissionStatus[status] === undefined) throw unknownValue('status', SubmissionStatusSchema);
+  return enumName(SubmissionStatus, status) ?? 'accepted';
 }
 
 /** Where answers come from, as the RPCs return it. Answers of one origin share a message. */

@@ -237,10 +237,8 @@ async function targetOf(
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
-      if (isId('sub', target.value)) {
-        const page = { sessionId: target.value, browser, posted: false };
-        return { ...(await visitOfCorrection(context, page)), byHuman: true };
-      }
+      const page = { sessionId: target.value, browser, posted: false };
+      if (isId('sub', target.value)) return { ...(await visitOfCorrection(context, page)), byHuman: true };
       const session = await anySession(context.database, target.value);
       const form = await sessionsForm(context.forms, session.formId);
       if (strangerAddress(call, form.projectId) !== undefined) {

@@ -1,6 +1,8 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { CORRECTION, CORRECTION_MS, mailLinkToken } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { id, text, time, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
@@ -14,7 +16,7 @@ export const MailedLinkEntity = defineEntity({
     purpose: text(),
     /** Empty for a link to sign in. */
     formId: id(),
-    /** As `addressKey` gives it; of a link to correct a submission, the id of that. */
+    /** As `addressKey` gives it; of a link to correct a submission, its id. */
     address: text(),
     /** SHA-256 of what only the browser has that asked for the link, hex; null if none did. */
     browserHash: text().strictNullable(),
@@ -39,27 +41,30 @@ export const MailedLinkEntity = defineEntity({
 
 type MailedLink = InferEntity<typeof MailedLinkEntity>;
 
-/** Stores the link of a token, which works once and for so long, before it is emailed. `now` is in milliseconds. */
+/** Stores a link before it is emailed. */
 export async function insertMailedLink(
   db: Queries,
-  { token, now, lifeMs, browserHash = null, ...link }: NewLink,
+  link: Omit<MailedLink, 'usedAt' | 'address' | 'sessionId' | 'tries'> & { address: string },
 ): Promise<void> {
-  const times = { createdAt: new Date(now), expiresAt: new Date(now + lifeMs), usedAt: null };
-  const address = addressKey(link.address);
-  const row = { ...link, ...times, address, browserHash, tokenHash: hashSecret(token), sessionId: null };
+  const row = { ...link, address: addressKey(link.address), usedAt: null, sessionId: null };
   // Not `em.upsert`, which reads a row that is there already, and throws if it was removed meanwhile.
   await db.write((em) =>
     em.createQueryBuilder(MailedLinkEntity).insert(row).onConflict().ignore().execute('run'),
   );
 }
 
-type NewLink = Pick<MailedLink, 'purpose' | 'formId'> & {
-  token: string;
-  address: string;
-  browserHash?: string | null;
-  now: number;
-  lifeMs: number;
-};
+/** Makes the token of a link by which a submission can be corrected, and stores its hash. */
+export async function newCorrection(by: Maker, formId: string, submissionId: string): Promise<string> {
+  const { database, secretKey, now } = by;
+  const [createdAt, expiresAt] = [new Date(now()), new Date(now() + CORRECTION_MS)];
+  const link = { purpose: CORRECTION, formId, address: submissionId } as const;
+  const token = mailLinkToken(secretKey, link, expiresAt.getTime());
+  const stored = { createdAt, expiresAt, tokenHash: hashSecret(token), browserHash: null };
+  await insertMailedLink(database, { ...link, ...stored });
+  return token;
+}
+
+type Maker = { database: Queries; secretKey: SecretKey; now: () => number };
 
 /** What became of a link; null if it was never emailed, or was voided. */
 export async function findMailedLink(

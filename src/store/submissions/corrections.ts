@@ -1,22 +1,15 @@
-import { raw } from '@mikro-orm/core';
-import { eventTypes } from '../../domain/events/index.ts';
-import { newId } from '../../domain/ids.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import { textOrNull } from '../database/columns.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
 import type { Transactions } from '../database/queries.ts';
-import { insertAnnouncedEvents, NO_CAPACITY, timesOf } from '../deliveries/webhook-deliveries.ts';
-import { MailedLinkEntity } from '../mail/mailed-links.ts';
-import { SessionEntity } from '../sessions/session-table.ts';
-import { UploadEntity } from '../uploads.ts';
+import { NO_CAPACITY, timesOf } from '../deliveries/webhook-deliveries.ts';
 import { findOutcomes, type WriteOutcome } from './explain-conflicts.ts';
 import { insertSubmissions, type NewSubmission, prepare } from './submission-insert.ts';
-import { SubmissionEntity } from './submissions.ts';
+import { announce } from './submission-removal.ts';
 
 /**
  * Stores a submission that `replaces` another, and both their events in one commit. It takes the place of the former in
- * its session, in what counts, and with the files that it still names. `schedule` is the retry schedule. Notify the
- * workers after it.
+ * its session, in what counts, and with the files that it still names; links to correct the former are used. Notify the workers after it.
  *
  * The row of the former is locked first: of any number of corrections at once one is stored, and none of what is being
  * removed.
@@ -24,58 +17,42 @@ import { SubmissionEntity } from './submissions.ts';
  * @throws as `SubmissionWriter.write` does.
  */
 export async function storeCorrection(
-  db: Transactions,
-  row: NewSubmission & { replaces: string },
-  schedule: readonly number[],
+  { database, settings: { retrySchedule: schedule } }: Storage,
+  row: NewSubmission,
 ): Promise<WriteOutcome> {
-  const { id, projectId, formId, replaces, uploadIds = [], createdAt } = row;
+  const { id, projectId, formId, createdAt } = row;
+  const former = row.replaces ?? '';
   const capacity = { ...NO_CAPACITY, ...timesOf(schedule) };
-  return db.transaction(async (tx) => {
-    const [former] = await tx.select(
-      `select status, session_id, array(select id from uploads where submission_id = s.id and id = any($2)) as held
-       from submissions s where id = $1 and replaced_by is null for update`,
-      [replaces, uploadIds],
-    );
-    if (former === undefined) {
-      const repeated = await findOutcomes(tx, [{ ...row, sessionId: null, uploadIds: [] }]);
-      return repeated.get(id) ?? { outcome: 'replaced' };
-    }
-    const held = [former.held].flat().map(String);
-    const fresh = uploadIds.filter((upload) => !held.includes(upload));
-    // Counted as the former was, and open for no session.
-    const prepared = prepare(
-      { ...row, sessionId: null, status: 'replaced', uploadIds: fresh },
-      currentTraceparent(),
-    );
-    const insertOptions = { slot: 0, capacity: () => capacity, onCommitted: () => undefined };
-    const [result] = await insertSubmissions(tx, [prepared], insertOptions);
+  // Counted as the former was, and open for no session.
+  const prepared = prepare({ ...row, sessionId: null, status: 'replaced' }, currentTraceparent());
+  const sentBefore = { ...row, sessionId: null, uploadIds: [] };
+  return database.transaction(async (tx) => {
+    const [locked] = await tx.select(LOCKED, [former]);
+    const other = { outcome: 'session_submitted', submissionId: String(locked?.replaced_by ?? '') } as const;
+    if (locked?.replaced_by !== null) return (await findOutcomes(tx, [sentBefore])).get(id) ?? other;
+
+    const options = { slot: 0, capacity: () => capacity, onCommitted: () => undefined };
+    const [result] = await insertSubmissions(tx, [prepared], options);
     if (result?.outcome === 'refused') throw result.error;
     if (result === undefined || result.outcome === 'undecided') throw new DatabaseUnavailable();
     if (result.outcome !== 'stored') return result;
 
-    const sessionId = textOrNull(former.session_id);
-    const ofFormer = { submissionId: replaces };
-    await tx.write(async (em) => {
-      await em.nativeUpdate(SubmissionEntity, { id: replaces }, { status: 'replaced', replacedBy: id });
-      await em.nativeUpdate(SubmissionEntity, { id }, { status: row.status, replaces, sessionId });
-      await em.nativeUpdate(UploadEntity, { ...ofFormer, id: { $in: held } }, { submissionId: id });
-      await em.nativeUpdate(SessionEntity, { ...ofFormer, id: sessionId ?? '' }, { submissionId: id });
-      await em.nativeUpdate(MailedLinkEntity, { address: replaces }, { usedAt: raw<Date>('now()') });
-    });
-    if (former.status === 'accepted') {
-      const type = 'submission.replaced';
-      const event = {
-        id: newId('evt', createdAt.getTime()),
-        projectId,
-        formId,
-        type,
-        ...ofFormer,
-        createdAt,
-      };
-      const facts = { id: replaces, formId, sessionId, replacedBy: id };
-      const body = eventTypes[type].body({ id: event.id, at: createdAt.toISOString() }, facts);
-      await insertAnnouncedEvents(tx, type, [{ ...event, body }], schedule);
+    const sessionId = textOrNull(locked.session_id);
+    await tx.execute(
+      `with former as (update submissions set status = 'replaced', replaced_by = $2 where id = $1),
+         links as (update mailed_links set used_at = now() where address = $1),
+         held as (update sessions set submission_id = $2 where id = $3 and submission_id = $1)
+       update submissions set status = $4, replaces = $1, session_id = $3 where id = $2`,
+      [former, id, sessionId, row.status],
+    );
+    if (locked.status === 'accepted') {
+      const gone = { id: former, projectId, formId, sessionId, replacedBy: id };
+      await announce(tx, 'submission.replaced', [gone], { at: createdAt.getTime(), schedule });
     }
     return result;
   });
 }
+
+const LOCKED = 'select status, session_id, replaced_by from submissions where id = $1 for update';
+
+type Storage = { database: Transactions; settings: { retrySchedule: readonly number[] } };

@@ -96,7 +96,6 @@ export type WriteOutcome =
   | { outcome: 'session_cancelled' }
   | { outcome: 'session_declined' }
   | { outcome: 'respondent_known' }
-  | { outcome: 'replaced' }
   | { outcome: 'upload_taken' }
   | { outcome: 'form_full' };
 

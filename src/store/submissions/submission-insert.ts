@@ -70,6 +70,7 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     keylessBytes: row.keylessBytes,
     respondent: row.respondent ?? undefined,
     respondentKey: row.respondentKey ?? undefined,
+    replaces: row.replaces ?? undefined,
     traceparent,
   };
   return { row, traceparent, json: JSON.stringify(input) };
@@ -97,7 +98,7 @@ with input as materialized (
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "callbackEventId" text, "callbackStart" text')}${known(', "respondent" json, "respondentKey" text')}
+    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "replaces" text, "callbackEventId" text, "callbackStart" text')}${known(', "respondent" json, "respondentKey" text')}
   )
 ),${limited(`
 locked as materialized (
@@ -121,7 +122,8 @@ open_sessions as materialized (
   order by id for update
 ), free_uploads as materialized (
   select id from uploads
-  where id in (select unnest("uploadIds") from input) and submission_id is null
+  where id in (select unnest("uploadIds") from input)
+    and (submission_id is null or submission_id in (select "replaces" from input))
   order by id for update
 ),`)} stored as (
   insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,

@@ -1,14 +1,16 @@
 import { mailboxOf } from '../../domain/addresses/email-address.ts';
+import type { GoneSubmission } from '../../domain/events/bodies.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { ALPHABET, instantOf, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
-import { textOrNull } from '../database/columns.ts';
+import { rowsOf, textOrNull } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
 import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
 import { bytesOfSubmissionRow } from '../keyless-storage.ts';
 import { removeUploads } from '../uploads.ts';
+import { SubmissionEntity } from './submissions.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts, uploads, and
@@ -104,13 +106,10 @@ export const idsOf = (rows: Row[]) => rows.map(({ id }) => String(id));
 
 /** How many of each form, out of rows with its `form_id` and `project_id`. */
 export function countByForm(rows: Row[]): RemovedOfForm[] {
-  const forms = new Map<string, RemovedOfForm>();
-  for (const { form_id, project_id } of rows) {
-    const formId = String(form_id);
-    const form = forms.get(formId) ?? { formId, projectId: String(project_id), count: 0 };
-    forms.set(formId, { ...form, count: form.count + 1 });
-  }
-  return [...forms.values()];
+  const byForm = Map.groupBy(rows, ({ form_id }) => String(form_id));
+  return [...byForm].map(([formId, of]) => {
+    return { formId, projectId: String(of[0]?.project_id), count: of.length };
+  });
 }
 
 export type RemovedOfForm = { formId: string; projectId: string; count: number };
@@ -190,30 +189,36 @@ async function forgetAutoresponses(tx: Transaction, eventIds: string[]): Promise
  * Stores a `submission.deleted` event for each submission of a project or form with a webhook that registered it,
  * and queues its deliveries. Such an event names its submission in its body alone, and so outlives it.
  */
-async function announceRemoval(
-  tx: Transaction,
-  ids: string[],
-  { at, schedule }: Announcement,
-): Promise<void> {
+async function announceRemoval(tx: Transaction, ids: string[], announcement: Announcement): Promise<void> {
   const rows = await tx.select(
-    `select id, form_id, project_id, session_id from submissions s where id = any($1) and (exists (
+    `select ${facts.columns} from submissions s where id = any($1) and (exists (
        select from webhooks w where (w.form_id = s.form_id or (w.form_id is null and w.project_id = s.project_id))
-         and w.active and w.deleted_at is null and '${type}' = any(w.events)
+         and w.active and w.deleted_at is null and 'submission.deleted' = any(w.events)
      ) or exists (select from (${closingWebhooks('s')}) as w)) order by id`,
     [ids],
   );
+  await announce(tx, 'submission.deleted', rows.map(facts.map), announcement);
+}
+
+const facts = rowsOf(SubmissionEntity, ['id', 'formId', 'projectId', 'sessionId']);
+
+/** Stores an event of each submission that is gone or replaced, and queues its deliveries. */
+export async function announce(
+  tx: Transaction,
+  type: 'submission.deleted' | 'submission.replaced',
+  gone: (GoneSubmission & { projectId: string })[],
+  { at, schedule }: Announcement,
+): Promise<void> {
   const createdAt = new Date(at);
-  const events = rows.map((row) => {
+  const events = gone.map((submission) => {
     const id = newId('evt', at);
-    const formId = String(row.form_id);
-    const facts = { id: String(row.id), formId, sessionId: textOrNull(row.session_id) };
-    const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
-    return { id, projectId: String(row.project_id), formId, type, body, createdAt };
+    const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, submission);
+    const { projectId, formId, replacedBy } = submission;
+    const submissionId = replacedBy === undefined ? null : submission.id;
+    return { id, projectId, formId, type, submissionId, body, createdAt };
   });
   await insertAnnouncedEvents(tx, type, events, schedule);
 }
-
-const type = 'submission.deleted';
 
 /** How a removal is announced: `at` is its time in milliseconds since 1970, `schedule` the retry schedule. */
 export type Announcement = { at: number; schedule: readonly number[] };

@@ -120,7 +120,7 @@ describe.each(engines)('corrections on %s', (engine) => {
           post(`/f/${sent.id}`, { name: `Ada ${n}`, _issued: issued }, sent.cookie),
         ),
       );
-      expect(both.map(({ status }) => status).sort()).toEqual([200, 401]);
+      expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
       const won = both.findIndex(({ status }) => status === 200);
       const again = await post(
         `/f/${sent.id}`,
@@ -130,7 +130,7 @@ describe.each(engines)('corrections on %s', (engine) => {
       expect([again.status, correctionIn(again).id]).toEqual([200, correctionIn(both[won] as Reply).id]);
       // The link is spent.
       expect((await get(`/f/${sent.id}`, sent.cookie)).status).toBe(401);
-      expect((await post(`/f/${sent.id}`, { name: 'Late' }, sent.cookie)).status).toBe(401);
+      expect((await post(`/f/${sent.id}`, { name: 'Late' }, sent.cookie)).status).toBe(409);
     }
     const { json } = await service.get(`/v1/forms/${form.id}/submissions?total=true`);
     expect(json.total).toBe(3);

@@ -120,13 +120,6 @@ export declare type Ending = Message<"headlessforms.internal.v1.Ending"> & {
    * @generated from field: bool links_addresses = 10;
    */
   linksAddresses: boolean;
-
-  /**
-   * What only this browser gets, to correct what was sent on the page of the submission; empty: it can't be corrected.
-   *
-   * @generated from field: string correction_token = 11;
-   */
-  correctionToken: string;
 };
 
 /**
@@ -761,6 +754,13 @@ export declare type PostHostedResponse = Message<"headlessforms.internal.v1.Post
    * @generated from field: bool begun = 10;
    */
   begun: boolean;
+
+  /**
+   * What only this browser gets, to correct what it has submitted on the page of the submission; empty: it may not.
+   *
+   * @generated from field: string correction_token = 11;
+   */
+  correctionToken: string;
 };
 
 /**
