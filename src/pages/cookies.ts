@@ -65,8 +65,8 @@ export function setSecretCookie(
   secret: string,
   { hostedUrl, name, isFramed }: Secret & Pick<Framed, 'isFramed'>,
 ): void {
-  const maxAge = name === 'respondent' ? { maxAge: 30 * DAY_MS } : {};
-  const options = { ...optionsFor(hostedUrl, '/', isFramed), ...maxAge };
+  const lasting = name === 'respondent' && { maxAge: 30 * DAY_MS };
+  const options = { ...optionsFor(hostedUrl, '/', isFramed), ...lasting };
   response.cookie(secretCookieOf(hostedUrl, name), secret, options);
 }
 

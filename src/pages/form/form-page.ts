@@ -189,10 +189,9 @@ function momentOf(time: Date, { tag }: Language): Html {
 
 /** Tells the person who opens the page that somebody's answers are in it, and offers a page without them. */
 function kept({ language, sessionId }: FormView, since: Date): Html {
-  const { words } = language;
-  return html`<form class="notice kept" method="post"><p class="plain" role="status">${fillHtml(words.keptSince, { time: momentOf(since, language) })}</p>
+  return html`<form class="notice kept" method="post"><p class="plain" role="status">${fillHtml(language.words.keptSince, { time: momentOf(since, language) })}</p>
 <input type="hidden" name="_session" value="${sessionId}">
-<button class="quiet small" name="_go" value="restart">${words.startOver}</button></form>`;
+<button class="quiet small" name="_go" value="restart">${language.words.startOver}</button></form>`;
 }
 
 function remembering({ language: { words }, remembers }: FormView): Html {

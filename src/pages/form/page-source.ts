@@ -103,8 +103,8 @@ export function sourceOf(exchange: PageExchange) {
       const isOver = step.goal === HostedGoal.RESTART || reply.ending !== undefined;
       if (isOver && visitorId + begun.join('') !== '') setCookie([]);
       else if (!isOver && formId !== '') keepCookie(reply.begun);
-      const { correctionToken: token } = reply;
-      if (token !== '') setSecretCookie(response, token, { ...framed(), name: 'correction' });
+      if (reply.correction !== '')
+        setSecretCookie(response, reply.correction, { ...framed(), name: 'correction' });
       return { ...reply, session };
     },
     /** What files are put for. */

@@ -111,7 +111,7 @@ async function complete({ request, response, posted }: Post, ending: Ending, rep
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
-  const correctable = reply.correctionToken === '' ? '' : reply.submissionId;
+  const correctable = reply.correction === '' ? '' : reply.submissionId;
   sendPage(response, 200, renderCompletion(ending, request, reply.session.embedOrigins, correctable));
 }
 

@@ -33,8 +33,7 @@ export const showSubmission: HandleOwner = async (exchange) => {
   const title = fill(owner.answerTitle, {
     date: timeInWords(timestampDate(present(submission.createTime)), language.tag),
   });
-  const linkTo = (id: string, text: string) =>
-    id !== '' && html` <a href="${base}/submissions/${id}">${text}</a>`;
+  const linkTo = (id: string, text: string) => id && html` <a href="${base}/submissions/${id}">${text}</a>`;
   const body = html`<p><a href="${base}/forms/${submission.formId}"><bdi>${read.formName}</bdi>: ${owner.allAnswers}</a></p>
 <h1>${titleOf(submission, language)}</h1>
 ${neighboursOf(read, base, language)}

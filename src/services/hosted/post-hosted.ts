@@ -83,7 +83,7 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
     session: await visitToMessage(context, ended, { posted: true }, call),
     submissionId: result.submissionId,
     ending: completionOf(version.definition, answers, to),
-    correctionToken: allowCorrection ? await newCorrection(context, form.id, result.submissionId) : '',
+    correction: allowCorrection ? await newCorrection(context, form.id, result.submissionId) : '',
   };
 }
 

@@ -257,19 +257,20 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw closed();
     case 'session_submitted':
       throw alreadySubmitted(written.submissionId);
+    case 'session_expired':
+      throw expired();
+    case 'session_cancelled':
+      throw cancelled();
+    case 'session_declined':
+      throw declined();
+    case 'respondent_known':
+      throw alreadyAnswered();
     case 'upload_taken':
       throw invalid([custom('answers', 'A file has just been used by another submission')]);
     default:
-      throw refusals[written.outcome]();
+      return written satisfies never;
   }
 }
-
-const refusals = {
-  session_expired: expired,
-  session_cancelled: cancelled,
-  session_declined: declined,
-  respondent_known: alreadyAnswered,
-};
 
 /** What a submission is made of. The answers are as they came. */
 export type Entry = {

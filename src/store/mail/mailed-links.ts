@@ -57,10 +57,9 @@ export async function insertMailedLink(
 export async function newCorrection(by: Maker, formId: string, submissionId: string): Promise<string> {
   const { database, secretKey, now } = by;
   const [createdAt, expiresAt] = [new Date(now()), new Date(now() + CORRECTION_MS)];
-  const link = { purpose: CORRECTION, formId, address: submissionId } as const;
+  const link = { purpose: CORRECTION, formId, address: submissionId, browserHash: null } as const;
   const token = mailLinkToken(secretKey, link, expiresAt.getTime());
-  const stored = { createdAt, expiresAt, tokenHash: hashSecret(token), browserHash: null };
-  await insertMailedLink(database, { ...link, ...stored });
+  await insertMailedLink(database, { ...link, createdAt, expiresAt, tokenHash: hashSecret(token) });
   return token;
 }
 

@@ -7,8 +7,7 @@ export const november29: TableChange[] = [
     name: '2026-11-29-corrections',
     sql: [
       `alter table "submissions" add column "replaces" text collate "C" null, add column "replaced_by" text collate "C" null,
-         drop constraint "submissions_status_check",
-         add constraint "submissions_status_check" check ("status" in ('accepted', 'spam', 'replaced'))`,
+         drop constraint "submissions_status_check", add constraint "submissions_status_check" check ("status" in ('accepted', 'spam', 'replaced'))`,
     ],
   },
 ];

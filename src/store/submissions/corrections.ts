@@ -28,7 +28,10 @@ export async function storeCorrection(
   const sentBefore = { ...row, sessionId: null, uploadIds: [] };
   return database.transaction(async (tx) => {
     const [locked] = await tx.select(LOCKED, [former]);
-    const other = { outcome: 'session_submitted', submissionId: String(locked?.replaced_by ?? '') } as const;
+    const other = {
+      outcome: 'session_submitted',
+      submissionId: textOrNull(locked?.replaced_by) ?? '',
+    } as const;
     if (locked?.replaced_by !== null) return (await findOutcomes(tx, [sentBefore])).get(id) ?? other;
 
     const options = { slot: 0, capacity: () => capacity, onCommitted: () => undefined };

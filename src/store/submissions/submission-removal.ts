@@ -213,9 +213,8 @@ export async function announce(
   const events = gone.map((submission) => {
     const id = newId('evt', at);
     const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, submission);
-    const { projectId, formId, replacedBy } = submission;
-    const submissionId = replacedBy === undefined ? null : submission.id;
-    return { id, projectId, formId, type, submissionId, body, createdAt };
+    const { id: of, projectId, formId, replacedBy } = submission;
+    return { id, projectId, formId, type, submissionId: replacedBy ? of : null, body, createdAt };
   });
   await insertAnnouncedEvents(tx, type, events, schedule);
 }

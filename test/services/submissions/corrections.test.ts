@@ -120,7 +120,7 @@ describe.each(engines)('corrections on %s', (engine) => {
           post(`/f/${sent.id}`, { name: `Ada ${n}`, _issued: issued }, sent.cookie),
         ),
       );
-      expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
+      expect(both.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 409]);
       const won = both.findIndex(({ status }) => status === 200);
       const again = await post(
         `/f/${sent.id}`,

@@ -758,9 +758,9 @@ export declare type PostHostedResponse = Message<"headlessforms.internal.v1.Post
   /**
    * What only this browser gets, to correct what it has submitted on the page of the submission; empty: it may not.
    *
-   * @generated from field: string correction_token = 11;
+   * @generated from field: string correction = 11;
    */
-  correctionToken: string;
+  correction: string;
 };
 
 /**
