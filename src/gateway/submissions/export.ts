@@ -5,8 +5,8 @@ import {
   SubmissionsService,
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { optional } from '../../domain/json/optional.ts';
 import { enumValue } from '../../domain/enums.ts';
+import { optional } from '../../domain/json/optional.ts';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
 import { timeReply } from '../../http/shape.ts';
 import { customRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
