@@ -11,7 +11,7 @@ import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { optional } from '../domain/json/optional.ts';
 import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
 import { readParts } from '../http/body.ts';
-import { contentError } from '../http/errors.ts';
+import { contentError, withPaths } from '../http/errors.ts';
 import { fileParts, isFormPost, readForm } from '../http/multipart.ts';
 import { sendFile, sendJson } from '../http/reply.ts';
 import { from, shape } from '../http/shape.ts';
@@ -98,8 +98,9 @@ function store(context: RouteContext, { field: fieldId, content, filename = '', 
   const target = { case: 'formId' as const, value: context.id };
   const parts = fileParts({ target, fieldId, filename, idempotencyKey }, content);
   return context.stream(rpcs.uploadFile, parts).catch((error: unknown) => {
-    if (reasonOf(error) !== Reason.TOO_LARGE) throw error;
+    // As what is wrong with an answer.
     const path = pathOf('answers', fieldId);
+    if (reasonOf(error) !== Reason.TOO_LARGE) throw withPaths(error, (at) => (at === 'file' ? path : at));
     const tooBig = { path, code: 'too_big' as const, message: 'A file has at most 10 MiB' };
     throw contentError([tooBig], undefined, Reason.TOO_LARGE);
   });

@@ -158,7 +158,7 @@ it('says what is wrong with a file in the reader’s language, at its field, and
     storage: createStorage(),
     languages: ['de'],
     fetch: (url: Parameters<typeof fetch>[0], init?: RequestInit) => {
-      sent.push(String(url));
+      sent.push(url instanceof Request ? url.url : url.toString());
       return fetch(url, init);
     },
   };

@@ -136,7 +136,7 @@ describe('the violations of a REST request', () => {
       ['Idempotency-Key'],
       ['expires_in', 'prefill.email'],
       ['events.1'],
-      ['file'],
+      ['answers.cv'],
       ['field'],
     ]);
   });

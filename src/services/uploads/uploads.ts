@@ -115,7 +115,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   const { id, path, size } = file;
   const filename = safeFilename(sent.filename);
   const contentType = await mediaTypeOf(file.start, filename);
-  const violations = fileProblems(field, { filename, contentType, size });
+  const violations = fileProblems(field.limits, { filename, contentType, size });
   if (violations.length > 0) throw invalid(violations);
 
   const sha256 = file.finish();
@@ -216,9 +216,7 @@ function refuseTooLarge(size: number, field: FileField | undefined): void {
   if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
   const maxBytes = field?.limits.maxBytes ?? MAX_FILE_BYTES;
   if (size <= maxBytes) return;
-  throw invalid([
-    { path: `answers.${field?.id}`, code: 'too_big', message: `Must be at most ${maxBytes} bytes` },
-  ]);
+  throw invalid([{ path: 'content', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
 }
 
 /** Sessions are filled on the hosted page, by anyone who knows their id; forms from pages that may post to them. */
@@ -254,11 +252,10 @@ async function targetOf(
   }
 }
 
-function fileProblems({ id, limits: { accept } }: FileField, file: FileFacts): Violation[] {
-  const path = `answers.${id}`;
-  if (file.size === 0) return [{ path, code: 'too_small', message: 'The file is empty' }];
+function fileProblems({ accept }: UploadLimits, file: FileFacts): Violation[] {
+  if (file.size === 0) return [{ path: 'content', code: 'too_small', message: 'The file is empty' }];
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
-  return [custom(path, `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
+  return [custom('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
 }
 
 /** A request, or one of several. */

@@ -86,11 +86,9 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
     const refusals = async (request: object) =>
       (await expectFailure(create(request), Reason.INVALID)).violations;
 
-    expect(await refusals({ content: Buffer.alloc(0) })).toEqual(['answers.cv: too_small']);
-    expect(await refusals({ content: Buffer.alloc(101, '%PDF-') })).toEqual(['answers.cv: too_big']);
-    expect(await refusals({ content: Buffer.from('text'), filename: 'cv.pdf' })).toEqual([
-      'answers.cv: custom',
-    ]);
+    expect(await refusals({ content: Buffer.alloc(0) })).toEqual(['content: too_small']);
+    expect(await refusals({ content: Buffer.alloc(101, '%PDF-') })).toEqual(['content: too_big']);
+    expect(await refusals({ content: Buffer.from('text'), filename: 'cv.pdf' })).toEqual(['content: custom']);
     expect(await refusals({ fieldId: 'email' })).toEqual(['field_id: custom']);
     expect(await refusals({ fieldId: 'constructor' })).toEqual(['field_id: custom']);
     expect(await refusals({ target: ofSession(session?.id ?? ''), fieldId: 'scan' })).toEqual([
