@@ -3,6 +3,7 @@ import { type Field, takesAnswer } from '../fields/field.ts';
 import type { AnswerType } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { ownValue } from '../json/json.ts';
+import reserved from './reserved-words.json' with { type: 'json' };
 
 /** The contract of a form's first version. `owner` is the form's key or else its id. */
 export function firstContract(owner: string, definition: Asked): Contract {
@@ -106,22 +107,7 @@ function isAccessor(name: string, of: string): boolean {
  * Java, Go, JavaScript or Ruby. Some generators rename such a field, and then what reads JSON by its messages looks for
  * the former name. Words of the other languages stand in no accessor alone, or are escaped by all generators.
  */
-const reservedNames = wordsIn(
-  'and as assert async await break class continue def del elif else except finally for from global if import ' +
-    'in is lambda nonlocal not or pass raise return try while with yield self alloca assert_perror errno ' +
-    'linux offsetof stderr stdin stdout typeof unix char8_t char16_t char32_t co_await co_return co_yield ' +
-    'concept consteval constinit requires default_instance descriptor internal_default_instance ' +
-    'unknown_fields all_fields cached_size default_instance_for_type descriptor_for_type parser_for_type ' +
-    'initialization_error_string serialized_size proto_reflect constructor has_own_property is_prototype_of ' +
-    'property_is_enumerable to_json to_locale_string to_string value_of clone define_singleton_method display ' +
-    'dup enum_for extend freeze hash inspect instance_variables itself method methods object_id public_method ' +
-    'public_send send singleton_class singleton_method singleton_methods tap then to_enum to_h to_proto to_s ' +
-    'yield_self',
-);
-
-function wordsIn(text: string): ReadonlySet<string> {
-  return new Set(text.split(' '));
-}
+const reservedNames = new Set([...reserved.python, ...reserved.macros, ...reserved.members]);
 
 function folded(name: string): string {
   return name.replaceAll('_', '').toLowerCase();
@@ -150,20 +136,9 @@ function pascalCase(text: string): string {
 /** One file a form and one package a file. Generators do not rename packages that are words of a language. */
 function packageOf(owner: string): string {
   const name = owner.replace(/[^a-z0-9_]+/g, '_').replace(/^(?=[0-9])/, 'form_');
-  const isWord = reservedNames.has(name) || words.has(name);
+  const isWord = reservedNames.has(name) || reserved.otherLanguages.includes(name);
   return `headlessforms.generated.${isWord ? `${name}_form` : name}`;
 }
-
-/** Those of C++, Go and Java that are no reserved names. */
-const words = wordsIn(
-  'abstract alignas alignof and_eq asm auto bitand bitor bool boolean byte case catch chan char compl const ' +
-    'const_cast constexpr decltype default defer delete do double dynamic_cast enum explicit export extends ' +
-    'extern fallthrough false final float friend func go goto implements inline instanceof int interface long ' +
-    'map mutable namespace native new noexcept not_eq null nullptr operator or_eq package private protected ' +
-    'public range register reinterpret_cast select short signed sizeof static static_assert static_cast std ' +
-    'strictfp struct super switch synchronized template this thread_local throw throws transient true type ' +
-    'typedef typeid typename union unsigned using var virtual void volatile wchar_t xor xor_eq',
-);
 
 /**
  * What generated code of clients depends on, of one version of a form: it stands beside the definition, outside of its
