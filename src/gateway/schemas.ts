@@ -2,8 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { AnswersSchemaFormat } from '../../gen/headlessforms/v1/forms_pb.js';
 import { type SchemaFormatName, schemaFormats } from '../domain/contracts/generate.ts';
 import { RECEIVER_PATTERN } from '../domain/definition/delivery.ts';
+import { enumValue } from '../domain/enums.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
@@ -118,6 +120,7 @@ export function idempotencyKeyOf({ headers }: IncomingMessage): string {
 /** What may be generated of the answers to a form. */
 export const schemaFormat = z
   .enum(Object.keys(schemaFormats) as SchemaFormatName[])
-  .or(z.literal('json-schema').transform(() => 'json_schema' as const));
+  .or(z.literal('json-schema').transform(() => 'json_schema' as const))
+  .transform((name) => enumValue(AnswersSchemaFormat, name));
 
 export const schemaTypes = Object.values(schemaFormats).map(({ mediaType }) => mediaType.replace(/;.*/, ''));

@@ -36,7 +36,7 @@ export async function testForms(folder: string, print: (line: string) => void): 
   const names = await formFilesIn(folder, fileName);
   if (names.length === 0) throw new RefusedError(`${folder}: No files named *.test.json or *.test.yaml`);
   const forms = await formFilesIn(folder);
-  let [count, failed] = [0, 0];
+  const results: boolean[] = [];
   for (const name of names) {
     const path = join(folder, name);
     const [, stem] = fileName.exec(name) ?? [];
@@ -50,12 +50,11 @@ export async function testForms(folder: string, print: (line: string) => void): 
     for (const [index, each] of cases.data.entries()) {
       const failures = failuresOf(form, each, index);
       failures.map(problemAt).forEach(print);
-      count += 1;
-      if (failures.length > 0) failed += 1;
+      results.push(failures.length === 0);
     }
   }
-  print(`${count - failed} of ${count} cases are as expected.`);
-  return failed === 0 ? 0 : 1;
+  print(`${results.filter(Boolean).length} of ${results.length} cases are as expected.`);
+  return results.every(Boolean) ? 0 : 1;
 }
 
 /** Each expectation of a case that is not met, at its path. */

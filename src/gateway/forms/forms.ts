@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import {
-  AnswersSchemaFormat,
   type Form,
   FormSchema,
   FormsService,
@@ -9,7 +8,6 @@ import {
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
-import { enumValue } from '../../domain/enums.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { change } from '../../http/reply-parts.ts';
@@ -99,7 +97,7 @@ export const formRoutes: Route[] = tagged('Forms', [
     input: ({ body, query: { against, format, key } }) => ({
       definition: body,
       againstFormId: against,
-      schemaFormat: enumValue(AnswersSchemaFormat, format),
+      ...(format !== undefined && { schemaFormat: format }),
       key,
     }),
     replyTypes: schemaTypes,

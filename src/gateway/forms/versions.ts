@@ -1,13 +1,7 @@
 import { z } from 'zod';
-import {
-  AnswersSchemaFormat,
-  ApplyOutcome,
-  FormsService,
-  FormVersionSchema,
-} from '../../../gen/headlessforms/v1/forms_pb.js';
+import { ApplyOutcome, FormsService, FormVersionSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { formNames } from '../../domain/definition/form-file.ts';
-import { enumValue } from '../../domain/enums.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
@@ -37,7 +31,7 @@ const version = shape(FormVersionSchema, 'FormVersion', {
   definition: from(({ definition }) => definitionOf(definition), definitionSchema),
 });
 
-const schemaQuery = z.object({ format: schemaFormat.default('json_schema') });
+const schemaQuery = z.object({ format: schemaFormat.prefault('json_schema') });
 
 const schemaRoute = {
   query: schemaQuery,
@@ -147,7 +141,7 @@ async function sendSchema(context: RouteContext): Promise<void> {
     formId,
     key: String(key),
     version,
-    format: enumValue(AnswersSchemaFormat, format),
+    format,
   });
   nameFile(response, schema);
   sendTagged(request, response, schema.content);
