@@ -84,7 +84,7 @@ function skipped(number: number): number {
  */
 function freeName(id: string, number: number, others: readonly string[]): string {
   let name = snakeCase(id);
-  while (others.some((other) => areAlike(name, other)) || isAmong(reservedNames, name)) name += `_${number}`;
+  while (others.some((other) => areAlike(name, other)) || reservedNames.has(name)) name += `_${number}`;
   return name;
 }
 
