@@ -151,7 +151,10 @@ const ANSWERS_A_PAIR = 30;
 
 /** The answers that fit their fields by themselves. What is not asked is dropped, so it could be anything. */
 function fitting(definition: FormDefinition, answers: Record<string, unknown>): Record<string, unknown> {
-  const fields = definition.fields.map(({ visibleWhen: _, ...field }) => ({ ...field, required: false }));
+  const fields = definition.fields.map((field) => {
+    const { visibleWhen: _, ...asked } = field;
+    return { ...asked, required: false };
+  });
   const { checkAnswers } = compileForm({ ...definition, fields });
   return Object.fromEntries(
     Object.entries(answers).filter(([id, answer]) => checkAnswers({ [id]: answer }).ok),
