@@ -171,12 +171,11 @@ describe.each(engines)('answers to questions that changed on %s', (engine) => {
       const numbers = ({ choices }: typeof before) =>
         choices
           .filter(({ answeredCount }) => answeredCount > 0)
-          .map(({ fieldId, average, options }) => [
-            fieldId,
-            average,
-            options.flatMap(({ count }) => (count > 0 ? [count] : [])),
-          ])
-          .toSorted();
+          .map(({ fieldId, average, options }) => {
+            const counts = options.flatMap(({ count }) => (count > 0 ? [count] : []));
+            return `${fieldId} ${average} ${counts.join()}`;
+          })
+          .toSorted((one, other) => one.localeCompare(other));
       expect(numbers(after), about).toEqual(numbers(before));
       const cells = new Map(newHead.split(',').map((name, at) => [name, newRow.split(',')[at]]));
       if (row !== '' && !row.includes('"'))
