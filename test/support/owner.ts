@@ -72,6 +72,6 @@ async function store(
 }
 
 /** The `SECRET_KEY` of services in tests. */
-const secretKey = Buffer.from('ab'.repeat(32), 'hex');
+export const secretKey = Buffer.from('ab'.repeat(32), 'hex');
 
 type LinkOptions = { key?: SecretKey; now?: number };

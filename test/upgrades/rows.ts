@@ -120,6 +120,15 @@ export async function makeRows({
   // Versions before respondents refuse it.
   const verified = await call('POST', sessions, { respondent }).catch(() => undefined);
   if (verified) await answerWithCode(`${url}/f/${verified.session?.id}`);
+  // Versions before corrections refuse it.
+  const correctable = await call('POST', '/api/forms/create', {
+    ...hookedForm(`${receiver.url}/ok`),
+    settings: { allowCorrection: true },
+  }).catch(() => undefined);
+  if (correctable) {
+    await publish(correctable, 'owner@example.com');
+    await answerAndCorrect(`${url}/f/${idOf(correctable)}`);
+  }
   await call('PATCH', `/v1/sessions/${open.session?.id}`, { answers: { message: 'Not yet' } });
 
   await call('POST', '/v1/keys', { name: 'reads', scopes: ['submissions:read'] });
@@ -159,6 +168,15 @@ export async function makeRows({
   async function post(to: string, inputs: Record<string, string>, cookie?: string): Promise<Response> {
     const headers = { origin: url, ...(cookie && { cookie }) };
     return fetch(to, { method: 'POST', headers, body: new URLSearchParams(inputs), redirect: 'manual' });
+  }
+
+  /** Answers on the page of a form, and corrects that. */
+  async function answerAndCorrect(page: string): Promise<void> {
+    const sent = await post(page, { email: 'typo@example.com' });
+    const [, link] = /href="[^"]*(f\/sub_\w+)"/.exec(await sent.text()) ?? [];
+    const cookie = sent.headers.getSetCookie()[0]?.split(';')[0];
+    const corrected = await post(`${url}/${link}`, { email: 'corrected@example.com' }, cookie);
+    if (corrected.status !== 200) throw new Error(`Not corrected: ${await corrected.text()}`);
   }
 
   /** Answers on the page of a session that asks for a code. */

@@ -26,6 +26,7 @@ const submission = shape(SubmissionSchema, '', {
   session_id: z.string().nullable(),
   source: z.string(),
   created_at: z.string(),
+  replaced_by: z.string().exactOptional(),
 });
 
 /** The tools that give and read answers. */

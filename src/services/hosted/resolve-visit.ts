@@ -41,8 +41,8 @@ import { findStanding, type Standing } from './respondents.ts';
  */
 export async function resolveVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
   const { formId, sessionId, posted, begun: known } = target;
-  if (isId('sub', sessionId)) return visitOfCorrection(context, target);
   if (formId === '') {
+    if (isId('sub', sessionId)) return visitOfCorrection(context, target);
     const session = await anySession(context.database, sessionId);
     if (session.keylessBytes !== null) throw notFound('session');
     const form = await sessionsForm(context.forms, session.formId);

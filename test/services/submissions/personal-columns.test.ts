@@ -52,7 +52,7 @@ const others = [
   'sessions.callback_secret sessions.form_id sessions.id sessions.project_id sessions.provenance',
   'sessions.request_fingerprint sessions.request_key sessions.submission_id sessions.version_id',
   'submissions.form_id submissions.id submissions.project_id submissions.provenance submissions.request_fingerprint',
-  'submissions.session_id submissions.status submissions.version_id',
+  'submissions.replaced_by submissions.replaces submissions.session_id submissions.status submissions.version_id',
   'uploads.content_type uploads.field_id uploads.form_id uploads.id uploads.project_id uploads.sha256',
   'uploads.submission_id',
 ].flatMap((line) => line.split(' '));
