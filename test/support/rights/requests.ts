@@ -131,6 +131,9 @@ const byName: Record<string, Values> = {
   resource: unset,
 
   againstFormId: ({ formId }) => [undefined, formId],
+  schemaFormat: () => [undefined, 'ANSWERS_SCHEMA_FORMAT_PROTO'],
+  lenient: () => [undefined, true],
+  includeForm: () => [undefined, true],
   key: ({ formKey }) => [formKey],
   owner: () => [undefined, eve.address],
   managedBy: () => [undefined, 'eve/'],
