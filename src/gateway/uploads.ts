@@ -1,3 +1,4 @@
+import { ConnectError } from '@connectrpc/connect';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import {
@@ -101,8 +102,9 @@ function store(context: RouteContext, { field: fieldId, content, filename = '', 
     // As what is wrong with an answer.
     const path = pathOf('answers', fieldId);
     if (reasonOf(error) !== Reason.TOO_LARGE) throw withPaths(error, (at) => (at === 'file' ? path : at));
-    const tooBig = { path, code: 'too_big' as const, message: 'A file has at most 10 MiB' };
-    throw contentError([tooBig], undefined, Reason.TOO_LARGE);
+    const { rawMessage: message, metadata } = ConnectError.from(error);
+    const tooBig = contentError([{ path, code: 'too_big', message }], undefined, Reason.TOO_LARGE);
+    throw Object.assign(tooBig, { metadata });
   });
 }
 

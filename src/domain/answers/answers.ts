@@ -42,7 +42,7 @@ export function compileForm(definition: FormDefinition): CompiledForm {
       const unknown = Object.keys(answers).filter((key) => !asked.has(key));
       if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
       const all = [...violations, ...unrecognized(root, unknown, asked.keys())];
-      return { ok: false, violations: atMost(all), fitting: clean };
+      return { ok: false, violations: atMost(all), ...(!isWhole && { fitting: clean }) };
     },
     checkPosted: (answers, base) => checkPosted(fields, folded(answers), base),
   };
