@@ -48,8 +48,8 @@ export function sourceOf(exchange: PageExchange) {
   let visitorId = posted ? '' : (begun[0] ?? '');
   let remembers = cookie.remembers;
 
-  const name = id.startsWith('sub_') ? 'correction' : 'respondent';
-  const browser = readSecretCookie(request, { hostedUrl, name });
+  const isCorrection = id.startsWith('sub_');
+  const browser = readSecretCookie(request, { hostedUrl, name: isCorrection ? 'correction' : 'respondent' });
 
   function target() {
     if (poster === 'other' || (unproven && [visitorId, browser, ...begun].some((known) => known !== '')))
@@ -91,7 +91,7 @@ export function sourceOf(exchange: PageExchange) {
      */
     async read({ inputs, anyOrigin = false }: { inputs?: FormInputs; anyOrigin?: boolean } = {}) {
       if (inputs !== undefined) follow(inputs);
-      const looks = { formId, sessionId: formId === '' ? id : '', prefill };
+      const looks = { formId, sessionId: formId === '' ? id : '', prefill, ...(isCorrection && { browser }) };
       const asked = { ...(anyOrigin ? looks : target()), preview: anyOrigin || isPreview(request), posted };
       return see((await call(rpcs.getHosted, asked)).session);
     },
@@ -124,7 +124,7 @@ export function sourceOf(exchange: PageExchange) {
       const made = browser === '' ? newToken() : browser;
       const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
       see((await call(rpcs.getHosted, { ...target(), browser: made, preview: true })).session);
-      setSecretCookie(response, made, { ...framed(), name });
+      setSecretCookie(response, made, { ...framed(), name: 'respondent' });
       return sent;
     },
     /** Gives the code that was emailed. */

@@ -62,7 +62,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
       for (const bad of ['http://example.com', 'https://a:b@example.com', 'https://127.0.0.1/', 'x\0']) {
         expect(await refused({ url: bad })).toEqual([['url', 'invalid_string']]);
       }
-      expect(await refused({ events: [0, 77, 1, 1] })).toEqual([
+      expect(await refused({ events: [0, 99, 1, 1] })).toEqual([
         ['events[0]', 'invalid_enum_value'],
         ['events[1]', 'invalid_enum_value'],
         ['events[3]', 'custom'],

@@ -75,7 +75,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   Settings: {
     retention: 'retentionDays',
     none: `allowPartial submitLabel successMessage redirectUrl allowedOrigins embedOrigins closesAt maxSubmissions
-      locale publicPage review compatibility onePerRespondent`,
+      locale publicPage review compatibility onePerRespondent allowCorrection`,
   },
   SpamSettings: { none: 'honeypot minTime' },
   Theme: { none: 'accentColor logo mode' },
