@@ -118,10 +118,10 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   ContextItem: { none: 'label value kind' },
   DeclineSessionRequest: { none: 'sessionId reason idempotencyKey' },
   UpdateSessionRequest: {
-    none: 'sessionId expiresIn extendBy expireTime prefill metadata answers idempotencyKey',
+    none: 'sessionId expiresIn extendBy expireTime prefill metadata answers idempotencyKey lenient',
   },
   CancelSessionRequest: { none: 'sessionId' },
-  SubmitSessionRequest: { none: 'sessionId answers answeredBy idempotencyKey' },
+  SubmitSessionRequest: { none: 'sessionId answers answeredBy idempotencyKey source' },
 
   CreateWebhookRequest: {
     destination: 'url events formId secret',
