@@ -49,7 +49,9 @@ describe('sessions', () => {
     const saved = await service.patch(path, {
       answers: { email: 'a@', message: 'Hi', gone: 1 },
       lenient: true,
+      step: 2,
     });
+    const steps = [0, 101, 1.5, '2', 2 ** 40].map((step) => service.patch(path, { step }));
     const whole = await service.patch(path, { metadata: { a: 1 } });
     const reader = await service.givenKey(['sessions:read']);
     const read = await service.get(`${path}?form=true`, { key: reader });
@@ -61,7 +63,11 @@ describe('sessions', () => {
       ['answers.email', 'invalid_string'],
       ['answers.gone', 'unrecognized_keys'],
     ]);
-    expect(saved.json.session.partial_answers).toEqual({ message: 'Hi' });
+    expect(saved.json.session).toMatchObject({ partial_answers: { message: 'Hi' }, step: 2 });
+    expect((await Promise.all(steps)).map(({ json }) => json.error.details[0].path)).toEqual(
+      steps.map(() => 'step'),
+    );
+    expect(plain.json.session.step).toBe(2);
     expect(whole.json.refused).toEqual([]);
     const { json } = await service.get(`/api/forms/${form.id}`, { key: null });
     expect(read.json.form).toEqual(json.form);

@@ -181,6 +181,13 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
    * @generated from field: headlessforms.v1.SessionRespondent respondent = 42;
    */
   respondent?: SessionRespondent | undefined;
+
+  /**
+   * The step of its maker's own page where the person is, from 1; unset: none was kept.
+   *
+   * @generated from field: optional int32 step = 43;
+   */
+  step?: number | undefined;
 };
 
 /**
@@ -979,6 +986,14 @@ export declare type UpdateSessionRequest = Message<"headlessforms.v1.UpdateSessi
    * @generated from field: bool lenient = 9;
    */
   lenient: boolean;
+
+  /**
+   * The step of the maker's own page where the person is, from 1 to 100; only if the form's `allow_partial` is set. The
+   * hosted page finds its own by the answers.
+   *
+   * @generated from field: optional int32 step = 10;
+   */
+  step?: number | undefined;
 };
 
 /**

@@ -129,13 +129,13 @@ export type MessageLimits = {
 /** An hour in milliseconds. */
 export const HOUR_MS = 60 * 60 * 1000;
 
-/** A day of 24 hours in milliseconds. */
 /** The years 1 to 9999 in UTC, which messages, JSON and PostgreSQL all hold; in milliseconds since 1970. */
 export const instants = {
   firstMs: Date.parse('0001-01-01T00:00:00Z'),
   lastMs: Date.parse('9999-12-31T23:59:59.999Z'),
 };
 
+/** A day of 24 hours in milliseconds. */
 export const DAY_MS = 24 * HOUR_MS;
 
 /** The documented limit of an address on the web, in characters. */

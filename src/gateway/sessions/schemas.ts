@@ -112,6 +112,10 @@ export const updateSessionBody = z
     prefill: optional(jsonObject, 'Merged into what is there; null removes.'),
     metadata: optional(metadata, 'Merged into what is there; null removes.'),
     answers: optional(jsonObject, 'Partial answers, merged into what is there; only with `allowPartial`.'),
+    step: optional(
+      z.int32(),
+      'Where the person is on your page, 1 to 100; only with `allowPartial`. The hosted page finds its own.',
+    ),
     lenient: optional(z.boolean(), 'Keeps `answers` that fit; `refused` lists the others.'),
   })
   .meta({
@@ -176,6 +180,7 @@ export const session = shape(SessionSchema, 'Session', {
   },
   respondent: optional(z.object({ email: z.string() }), 'Who is to answer.'),
   partial_answers: optional(jsonObject, 'Only with `allowPartial`.'),
+  step: optional(z.int(), 'Where the person is on your page, as you kept it.'),
   provenance: from(
     readProvenance,
     optional(provenance, 'Where each answer that it holds comes from, by field id.'),

@@ -12,7 +12,7 @@ import { invalid } from '../../domain/errors/failure.ts';
 import { fieldIdOf, required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
-import { MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_PAGES, MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { emailProblems, secondsProblems, textProblems } from '../request-values.ts';
@@ -82,7 +82,7 @@ export function toSessionChange(
     ...metadataProblems(request.metadata === undefined ? undefined : metadata),
     ...(prefill.ok ? [] : prefill.violations),
     ...(partial.ok ? [] : partial.violations),
-    ...(request.answers === undefined || allowPartial ? [] : [partialRefused]),
+    ...(allowPartial ? stepProblems(request.step) : partialRefused(request)),
     // What is saved leniently may lack anything: the submission tells.
     ...(given && !request.lenient ? agentProblems(definition, held) : []),
   ];
@@ -93,6 +93,7 @@ export function toSessionChange(
     ...(request.prefill !== undefined && { prefill: prefilled }),
     ...(request.metadata !== undefined && { metadata }),
     ...(request.answers !== undefined && { partialAnswers }),
+    ...(request.step !== undefined && { step: request.step }),
     ...(given && { provenance: originsAfter(session, { prefill: prefilled, partialAnswers }, view) }),
   };
 }
@@ -168,11 +169,17 @@ function endProblems(request: UpdateSessionRequest, session: Session, end: numbe
   return [{ path, code: 'too_big', message: 'Must end at most 30 days from now' }];
 }
 
-const partialRefused: Violation = {
-  path: 'answers',
-  code: 'custom',
-  message: 'This form keeps no partial answers: its setting allowPartial is off',
-};
+function stepProblems(step = 1): Violation[] {
+  if (step < 1) return [{ path: 'step', code: 'too_small', message: 'Expected at least 1' }];
+  if (step <= MAX_PAGES) return [];
+  return [{ path: 'step', code: 'too_big', message: `Expected at most ${MAX_PAGES}` }];
+}
+
+function partialRefused(request: UpdateSessionRequest): Violation[] {
+  const message = 'This form keeps no partial answers: its setting allowPartial is off';
+  const given = (['answers', 'step'] as const).filter((name) => request[name] !== undefined);
+  return given.map((path) => ({ path, code: 'custom', message }));
+}
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_KIB = 16;

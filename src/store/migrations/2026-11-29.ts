@@ -10,4 +10,9 @@ export const november29: TableChange[] = [
          drop constraint "submissions_status_check", add constraint "submissions_status_check" check ("status" in ('accepted', 'spam', 'replaced'))`,
     ],
   },
+  /** Keeps the step of a draft. */
+  {
+    name: '2026-11-29-steps',
+    sql: [`alter table "sessions" add column "step" int null`],
+  },
 ];

@@ -123,7 +123,7 @@ export const exportTables = {
   },
   sessions: {
     table: 'sessions',
-    columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
+    columns: `id form_id version_id prefill metadata partial_answers step provenance return_url created_at expires_at
       opened_at submitted_at cancelled_at submission_id notify callback context allow_decline declined_at decline_reason
       return_outcome respondent`,
     keys: ['created_at', 'id'],

@@ -16,6 +16,8 @@ export const SessionEntity = defineEntity({
     prefill: json<JsonObject>(),
     metadata: json<JsonObject>(),
     partialAnswers: json<JsonObject>().strictNullable(),
+    /** Where the person is on a page of its maker's own. */
+    step: p.integer().strictNullable(),
     /** Where both come from; null for sessions that are older than the record. */
     provenance: json<SessionOrigins>().strictNullable(),
     /** Where the person is sent after submitting. */

@@ -39,6 +39,7 @@ describe.each(engines)('drafts of own pages on %s', (engine) => {
       sessionId,
       answers: { ...answers, cv: { upload_id: upload?.id ?? '' } },
       lenient: true,
+      step: 2,
       idempotencyKey: 'draft-1',
     };
     const saved = await sessions.updateSession(request, owner);
@@ -61,6 +62,7 @@ describe.each(engines)('drafts of own pages on %s', (engine) => {
     ]);
     expect(again).toEqual(saved);
     expect(foreign.refused.map(({ path }) => path)).toEqual(['answers.cv.upload_id']);
+    expect(read.session?.step).toBe(2);
     expect(read.session?.partialAnswers).toEqual({
       email: 'ada@example.com',
       stars: 4,
@@ -78,14 +80,14 @@ describe.each(engines)('drafts of own pages on %s', (engine) => {
       { subject: { case: 'formId', value: formId } },
       services.owner,
     );
-    const request = { sessionId: session?.id ?? '', answers: { stars: 4 }, lenient: true };
+    const request = { sessionId: session?.id ?? '', answers: { stars: 4 }, lenient: true, step: 2 };
 
     const refused = await expectFailure(
       services.sessions.updateSession(request, services.owner),
       Reason.INVALID,
     );
 
-    expect(refused.violations).toEqual(['answers: custom']);
+    expect(refused.violations).toEqual(['answers: custom', 'step: custom']);
   });
 
   it('gives the form in the version that the session keeps, and nothing that is for others', async () => {

@@ -133,6 +133,7 @@ const byName: Record<string, Values> = {
   againstFormId: ({ formId }) => [undefined, formId],
   schemaFormat: () => [undefined, 'ANSWERS_SCHEMA_FORMAT_PROTO'],
   lenient: () => [undefined, true],
+  step: () => [undefined, 2],
   includeForm: () => [undefined, true],
   key: ({ formKey }) => [formKey],
   owner: () => [undefined, eve.address],

@@ -118,7 +118,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   ContextItem: { none: 'label value kind' },
   DeclineSessionRequest: { none: 'sessionId reason idempotencyKey' },
   UpdateSessionRequest: {
-    none: 'sessionId expiresIn extendBy expireTime prefill metadata answers idempotencyKey lenient',
+    none: 'sessionId expiresIn extendBy expireTime prefill metadata answers idempotencyKey lenient step',
   },
   CancelSessionRequest: { none: 'sessionId' },
   SubmitSessionRequest: { none: 'sessionId answers answeredBy idempotencyKey source' },
