@@ -173,6 +173,7 @@ it('says what is wrong with a file in the reader’s language, at its field, and
   expect(await form.upload('photo', new Blob(['x'], { type: 'application/pdf' }), 'cv.pdf')).toBe(false);
   expect(error('photo')).toContain('cv.pdf');
   expect(await form.upload('photo', new Blob([], { type: 'image/png' }), 'empty.png')).toBe(false);
+  expect(error('photo')).toBe('empty.png ist leer. Wählen Sie eine andere Datei aus.');
   expect(sent).toEqual([]);
 
   // What is in it only the service sees.

@@ -212,6 +212,7 @@ describe('what is wrong', () => {
     expect(await refusalOf(new File([`%PDF-1.7${' '.repeat(1_000_000)}`], 'big.pdf'))).toBe(
       'big.pdf is too large. Choose a file of at most 1 MB.',
     );
+    expect(await refusalOf(new File([], 'none.pdf'))).toBe('none.pdf is empty. Choose another file.');
   });
 
   it.each([

@@ -90,12 +90,13 @@ export async function uploadFile(
   };
   show(0);
   try {
+    if (file.size === 0) throw new Error('too_small');
     if (file.size > Number(limits.getAttribute('data-max-bytes'))) throw new Error('too_big');
     return await send(field, file, show);
   } catch (error) {
     const code = error instanceof Error ? error.message : '';
-    const reason =
-      code === '' ? null : limits.getAttribute(code === 'too_big' ? 'data-too-large' : 'data-refused');
+    const attributes: Record<string, string> = { too_big: 'data-too-large', too_small: 'data-empty' };
+    const reason = code === '' ? null : limits.getAttribute(attributes[code] ?? 'data-refused');
     text.className = 'error';
     text.setAttribute('role', 'alert');
     text.textContent = (reason ?? words('upload-failed')).replace('{file}', file.name);

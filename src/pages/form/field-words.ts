@@ -72,8 +72,9 @@ export function problemOf(
   const { words, tag } = language;
   const own = fieldWords[field.type];
   if (path.endsWith(OF_A_FILE)) {
-    const { tooLarge, refused } = fileProblems(field, language);
-    return { text: fill(code === 'too_big' ? tooLarge : refused, { file: received ?? words.uploadedFile }) };
+    const { tooLarge, empty, refused } = fileProblems(field, language);
+    const problem = code === 'too_big' ? tooLarge : code === 'too_small' ? empty : refused;
+    return { text: fill(problem, { file: received ?? words.uploadedFile }) };
   }
   const part = path.split('.')[2] ?? '';
   if (field.allowOther === true && part === OTHER) return { text: words.needOther, part };
@@ -97,12 +98,13 @@ export function problemOf(
 }
 
 /** What is wrong with one file, whose name is `{file}`. */
-export function fileProblems(field: Field, { words, tag }: Language): { tooLarge: string; refused: string } {
+export function fileProblems(field: Field, { words, tag }: Language): FileProblems {
   const { maxBytes = 0 } = uploadLimits(field) ?? {};
   const accept = field.type === 'signature' ? ['image/png'] : (field.accept ?? []);
   const types = typesInWords(accept, words);
   return {
     tooLarge: fill(words.fileTooLarge, { size: sizeLimitInWords(maxBytes, tag) }),
+    empty: words.fileEmpty,
     refused: types === '' ? words.fileUnusable : fill(words.fileRefused, { types }),
   };
 }
@@ -323,6 +325,8 @@ type FieldWords = {
   /** Said of one part of an answer of several; undefined if there is no such part. */
   part?: (field: Field, part: string, code: string, words: Words) => string | undefined;
 };
+
+type FileProblems = Record<'tooLarge' | 'empty' | 'refused', string>;
 
 /** What is wrong with a field, in words, and with which part of its answer if not with all of it. */
 export type Problem = {

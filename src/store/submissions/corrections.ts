@@ -9,7 +9,8 @@ import { announce } from './submission-removal.ts';
 
 /**
  * Stores a submission that `replaces` another, and both their events in one commit. It takes the place of the former in
- * its session, in what counts, and with the files that it still names; links to correct the former are used. Notify the workers after it.
+ * its session, in what counts, and with the files that it still names; links to correct the former are used up. The
+ * caller notifies the workers afterwards.
  *
  * The row of the former is locked first: of any number of corrections at once one is stored, and none of what is being
  * removed.

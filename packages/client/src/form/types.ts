@@ -140,8 +140,8 @@ export type Form = {
   /** Calls `listener` after each change of `state`. Returns how to end that. */
   subscribe: (listener: () => void) => () => void;
   /**
-   * Sets an answer; null or undefined: none. Returns whether it did: a field that the form does not have, or not any more, is left
-   * alone, with a warning in the console.
+   * Sets an answer; null or undefined: none. Returns whether it did: a field that the form does not have, or not any
+   * more, is left alone, with a warning in the console.
    */
   set: (id: string, answer: Answer) => boolean;
   /**
@@ -157,7 +157,8 @@ export type Form = {
   back: () => void;
   /**
    * Uploads a file for a `file` or `signature` field and makes it the answer, or adds it to one that takes several.
-   * Returns whether it did; else the field's `error` says what is wrong with the file, or `problem` that it could not be sent.
+   * Returns whether it did; else the field's `error` says what is wrong with the file, or `problem` that it could not
+   * be sent.
    */
   upload: (id: string, file: Blob, filename?: string) => Promise<boolean>;
   /** What the service would say of the answers, and shows it: here first, patterns by asking the service. */

@@ -19,8 +19,13 @@ ${keptFiles(field, view)}`;
 
 /** What the script needs to upload a file of at most `maxBytes`. */
 export function uploadWords(field: Field, maxBytes: number, { language }: ControlView) {
-  const { tooLarge, refused } = fileProblems(field, language);
-  return { 'data-max-bytes': maxBytes, 'data-too-large': tooLarge, 'data-refused': refused };
+  const { tooLarge, empty, refused } = fileProblems(field, language);
+  return {
+    'data-max-bytes': maxBytes,
+    'data-too-large': tooLarge,
+    'data-empty': empty,
+    'data-refused': refused,
+  };
 }
 
 /** What the page carries of an uploaded file, so that it can be shown again. */
