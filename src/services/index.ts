@@ -25,7 +25,7 @@ import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
 import { withReplays } from './idempotency.ts';
-import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
+import { KeyReader } from './keys/key-reader.ts';
 import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
 import { type CallsAtOnce, limitCallersAtOnce } from './limits/calls-at-once.ts';
 import { mailService } from './mail/mail.ts';
@@ -48,7 +48,7 @@ export function createServices(
     ...options,
     stopping: stopping.signal,
     draining: draining.signal,
-    keys: createKeyReader({ ...options, limitGuesses: settings.rateLimit }),
+    keys: new KeyReader({ ...options, limitGuesses: settings.rateLimit }),
     audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
     sessionWrites: createWindowCounter({ now }),
     streams: limitCallersAtOnce('streams', {

@@ -5,7 +5,7 @@ import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
 import { failed, limited } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
-import { createWindowCounter } from '../../domain/limits/window-counter.ts';
+import { createWindowCounter, type WindowCounter } from '../../domain/limits/window-counter.ts';
 import { readStreamToken } from '../../domain/links.ts';
 import { DEFAULT_PROJECT } from '../../domain/scopes.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
@@ -15,7 +15,7 @@ import type { Database, Queries } from '../../store/database/database.ts';
 import { createKeyCheck, findValidKey, touchKey } from '../../store/keys.ts';
 import { findProject, getOrCreateProject, type Project } from '../../store/projects/projects.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { createFreshCache } from '../fresh-cache.ts';
+import { createFreshCache, type FreshCache } from '../fresh-cache.ts';
 
 /**
  * Finds the owner of a key, by data that is a second old at most, over any number of processes.
@@ -23,28 +23,126 @@ import { createFreshCache } from '../fresh-cache.ts';
  * Guessed keys must not load the database: past the limit of failures of an address, keys from there that are
  * not cached as valid are first looked up together, some times a second. A valid one waits for that once.
  */
-export function createKeyReader({
-  database,
-  secretKey,
-  now,
-  log,
-  limitGuesses,
-}: KeyReaderOptions): KeyReader {
-  const callers = createFreshCache({
-    load: (secretHash) => load({ secretHash }),
-    now,
-    capacity: MAX_REMEMBERED_KEYS,
-  });
-  const tokenMakers = createFreshCache({ load: (id) => load({ id }), now, capacity: MAX_REMEMBERED_KEYS });
-  const failures = createWindowCounter({ now });
-  const isKey = createKeyCheck(database);
-  const knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
+export class KeyReader {
+  readonly #options: KeyReaderOptions;
+  readonly #callers: FreshCache<Caller | undefined>;
+  readonly #tokenMakers: FreshCache<Caller | undefined>;
+  /** Unknown keys and tokens by network: counted before each is looked up, taken back for one that is known. */
+  readonly #failures: WindowCounter;
+  readonly #isKey: (secretHash: string) => Promise<boolean>;
+  readonly #knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
   /** The ids of projects that callers without a key act in, by name: there are two at most. */
-  const projectIds = new Map<string, string>();
+  readonly #projectIds = new Map<string, string>();
   /** The keys and tokens of calls that watch theirs. */
-  const watched = new Map<string, Watched>();
+  readonly #watched = new Map<string, Watched>();
 
-  async function load(by: { secretHash: string } | { id: string }): Promise<Caller | undefined> {
+  constructor(options: KeyReaderOptions) {
+    const { database, now } = options;
+    this.#options = options;
+    this.#callers = createFreshCache({
+      load: (secretHash) => this.#load({ secretHash }),
+      now,
+      capacity: MAX_REMEMBERED_KEYS,
+    });
+    this.#tokenMakers = createFreshCache({
+      load: (id) => this.#load({ id }),
+      now,
+      capacity: MAX_REMEMBERED_KEYS,
+    });
+    this.#failures = createWindowCounter({ now });
+    this.#isKey = createKeyCheck(database);
+  }
+
+  /** Whose key this is; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
+  async find(text: string, clientAddress: string): Promise<Caller | undefined> {
+    if (text.length > MAX_KEY_LENGTH) return undefined;
+    const hash = hashSecret(text);
+    if (!this.#options.limitGuesses) return this.#callers.get(hash);
+    const network = networkOf(clientAddress);
+    const isFresh = this.#callers.peek(hash) !== undefined;
+    if (!isFresh) {
+      // Counted before the look-up, so that a thousand at once are counted.
+      const { hits, endsInMs } = this.#failures.count(network);
+      if (hits > MAX_FAILURES && !(await this.#isKey(hash))) throw tooManyFailures(endsInMs);
+    }
+    const caller = await this.#callers.get(hash);
+    if (caller === undefined) return undefined;
+    if (!isFresh) this.#failures.takeBack(network);
+    this.#knownClients.set(network, true);
+    return caller;
+  }
+
+  /** Who has made a stream token. Throws INVALID_TOKEN once it or the key has ended. */
+  async ofStreamToken(token: string): Promise<Caller> {
+    const right = readStreamToken(this.#options.secretKey, token, this.#options.now());
+    const maker = right && (await this.#tokenMakers.get(right.keyId));
+    if (right === undefined || maker === undefined) {
+      const message = 'The stream token has expired or its key was revoked: make another one';
+      throw failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.WITH_KEY });
+    }
+    return { ...maker, streamOf: right.formId };
+  }
+
+  /**
+   * Who has an access token that `check` finds valid, in the project of this name; undefined if it finds none. A check
+   * that throws counts as an unknown key.
+   */
+  async ofToken(
+    check: () => Promise<Token | undefined>,
+    project: string,
+    clientAddress: string,
+  ): Promise<Caller | undefined> {
+    const network = networkOf(clientAddress);
+    const token = await check().catch((error: unknown) => {
+      const { hits, endsInMs } = this.#failures.count(network);
+      throw this.#options.limitGuesses && hits > MAX_FAILURES ? tooManyFailures(endsInMs) : error;
+    });
+    if (token === undefined) return undefined;
+    this.#knownClients.set(network, true);
+    const { subject, scopes, expiresAt } = token;
+    const projectId = await this.#projectIdOf(project);
+    return { projectId, project, keyId: `oauth:${subject}`, byToken: true, scopes, expiresAt };
+  }
+
+  /**
+   * Watches the key of a call that goes on for long, together with all other such calls of that key. `ended` is aborted
+   * with INVALID_KEY once it was revoked or has expired.
+   */
+  watch(call: HandlerContext): Disposable & { ended: AbortSignal } {
+    const key = bearerOf(call.requestHeader.get('authorization'));
+    // Where keys are not required.
+    if (key === undefined) return { ended: new AbortController().signal, [Symbol.dispose]() {} };
+    const known = this.#watched.get(key);
+    const entry = known ?? { calls: new Set(), ended: new AbortController() };
+    entry.calls.add(call);
+    if (known === undefined) {
+      this.#watched.set(key, entry);
+      void this.#endWhenInvalid(key, call, entry);
+    }
+    return { ended: entry.ended.signal, [Symbol.dispose]: () => void entry.calls.delete(call) };
+  }
+
+  /**
+   * Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more.
+   */
+  isKnownClient(client: string): boolean {
+    return this.#knownClients.has(client);
+  }
+
+  /** The caller that stands for calls without a key where none is required. */
+  async withoutKey(): Promise<Caller> {
+    const projectId = await this.#projectIdOf(DEFAULT_PROJECT);
+    return { projectId, project: DEFAULT_PROJECT, keyId: undefined, scopes: [] };
+  }
+
+  /** Makes a change of the keys by this process visible at once. */
+  forget(): void {
+    this.#callers.clear();
+    this.#tokenMakers.clear();
+  }
+
+  async #load(by: { secretHash: string } | { id: string }): Promise<Caller | undefined> {
+    const { database, now, log } = this.#options;
     const key = await findValidKey(database, by);
     const project = key && (await findProject(database, key.projectId));
     if (key === null || project === null) return undefined;
@@ -57,87 +155,24 @@ export function createKeyReader({
     return { projectId, project: project.name, keyId, scopes, ...(expiresAt !== null && { expiresAt }) };
   }
 
-  async function projectIdOf(name: string): Promise<string> {
-    const id = projectIds.get(name) ?? (await projectNamed(database, name, now())).id;
-    projectIds.set(name, id);
+  async #projectIdOf(name: string): Promise<string> {
+    const { database, now } = this.#options;
+    const id = this.#projectIds.get(name) ?? (await projectNamed(database, name, now())).id;
+    this.#projectIds.set(name, id);
     return id;
   }
 
-  async function watch(key: string, call: HandlerContext, { calls, ended }: Watched): Promise<void> {
+  async #endWhenInvalid(key: string, call: HandlerContext, { calls, ended }: Watched): Promise<void> {
     try {
       while (calls.size > 0) {
         await sleep(CHECK_KEY_MS, undefined, { ref: false });
-        await requireValidKey({ keys, now }, call);
+        await requireValidKey({ keys: this, now: this.#options.now }, call);
       }
     } catch (error) {
       ended.abort(error);
     }
-    watched.delete(key);
+    this.#watched.delete(key);
   }
-
-  const keys: KeyReader = {
-    async find(text, clientAddress) {
-      if (text.length > MAX_KEY_LENGTH) return undefined;
-      const hash = hashSecret(text);
-      if (!limitGuesses) return callers.get(hash);
-      const network = networkOf(clientAddress);
-      const isFresh = callers.peek(hash) !== undefined;
-      if (!isFresh) {
-        // Counted before the look-up, so that a thousand at once are counted.
-        const { hits, endsInMs } = failures.count(network);
-        if (hits > MAX_FAILURES && !(await isKey(hash))) throw tooManyFailures(endsInMs);
-      }
-      const caller = await callers.get(hash);
-      if (caller === undefined) return undefined;
-      if (!isFresh) failures.takeBack(network);
-      knownClients.set(network, true);
-      return caller;
-    },
-    async ofToken(check, project, clientAddress) {
-      const network = networkOf(clientAddress);
-      const token = await check().catch((error: unknown) => {
-        const { hits, endsInMs } = failures.count(network);
-        throw limitGuesses && hits > MAX_FAILURES ? tooManyFailures(endsInMs) : error;
-      });
-      if (token === undefined) return undefined;
-      knownClients.set(network, true);
-      const { subject, scopes, expiresAt } = token;
-      const projectId = await projectIdOf(project);
-      return { projectId, project, keyId: `oauth:${subject}`, byToken: true, scopes, expiresAt };
-    },
-    async ofStreamToken(token) {
-      const right = readStreamToken(secretKey, token, now());
-      const maker = right && (await tokenMakers.get(right.keyId));
-      if (right === undefined || maker === undefined) {
-        const message = 'The stream token has expired or its key was revoked: make another one';
-        throw failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.WITH_KEY });
-      }
-      return { ...maker, streamOf: right.formId };
-    },
-    watch(call) {
-      const key = bearerOf(call.requestHeader.get('authorization'));
-      // Where keys are not required.
-      if (key === undefined) return { ended: new AbortController().signal, [Symbol.dispose]() {} };
-      const known = watched.get(key);
-      const entry = known ?? { calls: new Set(), ended: new AbortController() };
-      entry.calls.add(call);
-      if (known === undefined) {
-        watched.set(key, entry);
-        void watch(key, call, entry);
-      }
-      return { ended: entry.ended.signal, [Symbol.dispose]: () => void entry.calls.delete(call) };
-    },
-    isKnownClient: (client) => knownClients.has(client),
-    async withoutKey() {
-      const projectId = await projectIdOf(DEFAULT_PROJECT);
-      return { projectId, project: DEFAULT_PROJECT, keyId: undefined, scopes: [] };
-    },
-    forget() {
-      callers.clear();
-      tokenMakers.clear();
-    },
-  };
-  return keys;
 }
 
 /** The project of this name, made when it is new. */
@@ -187,35 +222,6 @@ const MAX_KNOWN_CLIENTS = 10_000;
 
 /** Ours have 47 characters; BOOTSTRAP_API_KEY may have 256. */
 const MAX_KEY_LENGTH = 256;
-
-export type KeyReader = {
-  /** Whose key this is; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
-  find(text: string, clientAddress: string): Promise<Caller | undefined>;
-  /** Who has made a stream token. Throws INVALID_TOKEN once it or the key has ended. */
-  ofStreamToken(token: string): Promise<Caller>;
-  /**
-   * Who has an access token that `check` finds valid, in the project of this name; undefined if it finds none. A check
-   * that throws counts as an unknown key.
-   */
-  ofToken(
-    check: () => Promise<Token | undefined>,
-    project: string,
-    clientAddress: string,
-  ): Promise<Caller | undefined>;
-  /**
-   * Watches the key of a call that goes on for long, together with all other such calls of that key. `ended` is aborted
-   * with INVALID_KEY once it was revoked or has expired.
-   */
-  watch(call: HandlerContext): Disposable & { ended: AbortSignal };
-  /**
-   * Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more.
-   */
-  isKnownClient(client: string): boolean;
-  /** The caller that stands for calls without a key where none is required. */
-  withoutKey(): Promise<Caller>;
-  /** Makes a change of the keys by this process visible at once. */
-  forget(): void;
-};
 
 type Watched = { calls: Set<HandlerContext>; ended: AbortController };
 
