@@ -49,7 +49,6 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   let heardAt = performance.now();
   let pingedAt: number | undefined;
   let idleSince = heardAt;
-  const controlFrames = { count: 0, since: heardAt };
 
   const beginning = setTimeout(destroy, timeOuts.headersMs);
   const timer = setInterval(check, timeOuts.http2CheckMs);
@@ -63,21 +62,12 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   };
   session.once('localSettings', settled);
   session.once('remoteSettings', settled);
-  session.on('ping', countControlFrame);
-  session.on('remoteSettings', countControlFrame);
+  limitControlFrames(session, () => end(constants.NGHTTP2_ENHANCE_YOUR_CALM));
   session.on('stream', (stream) => {
     streams.add(stream);
-    // Comes once. `once`, or a function of its own, would keep more for each of thousands that wait.
+    // It comes once anyway; `once`, or a function of each stream's own, would keep more memory for thousands that wait.
     stream.on('close', forget);
   });
-
-  function countControlFrame(): void {
-    const now = performance.now();
-    if (now - controlFrames.since > http2Bounds.controlFramesMs)
-      Object.assign(controlFrames, { count: 0, since: now });
-    controlFrames.count += 1;
-    if (controlFrames.count > http2Bounds.controlFrames) end(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  }
 
   function forget(this: ServerHttp2Stream): void {
     streams.delete(this);
@@ -133,6 +123,20 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
       else if (now - before.since >= timeOuts.stalledMs) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
+}
+
+/** Calls `end` for a client that sends more pings and settings than any program needs. */
+function limitControlFrames(session: ServerHttp2Session, end: () => void): void {
+  let count = 0;
+  let since = performance.now();
+  const countFrame = () => {
+    const now = performance.now();
+    if (now - since > http2Bounds.controlFramesMs) [count, since] = [0, now];
+    count += 1;
+    if (count > http2Bounds.controlFrames) end();
+  };
+  session.on('ping', countFrame);
+  session.on('remoteSettings', countFrame);
 }
 
 type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http';
+import type { Server as Http1Server, RequestListener } from 'node:http';
 import {
   constants,
   type Http2Server,
@@ -13,7 +13,7 @@ import { standardTimeOuts, type TimeOuts } from '../admission/bounds.ts';
 import type { Request, Response } from '../admission/client.ts';
 import { countBody } from '../admission/read-body.ts';
 import type { Log } from '../telemetry/log.ts';
-import { readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
+import { type Certificate, readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
 import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
 import { listenOn, portOf } from './ports.ts';
@@ -25,86 +25,17 @@ import { listenOn, portOf } from './ports.ts';
  *
  * Throws a `StartError` if the files can't be used, or it can't listen on one of the ports; then nothing stays open.
  */
-export async function listen({
-  host,
-  port,
-  grpcPort,
-  http,
-  grpc,
-  admission,
-  ...options
-}: ListenOptions): Promise<Listeners> {
+export async function listen({ host, port, grpcPort, ...options }: ListenOptions): Promise<Listeners> {
   const certificate = options.tls && readCertificate(options.tls);
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
-  let isDraining = false;
-  const http1 = createHttp1Server(
-    (request, response) =>
-      admission.request(request, response, {
-        begin() {
-          if (isDraining) response.setHeader('connection', 'close');
-          countBody(request, response, admission);
-          http(request, response);
-        },
-        refuse() {
-          response.setHeader('connection', 'close');
-          options.refuse(request, response);
-        },
-      }),
-    admission,
-    timeOuts,
-  );
-  const http2 = createHttp2Server(
-    (request, response) =>
-      admission.request(request, response, {
-        begin() {
-          countBody(request, response, admission);
-          grpc(request, response);
-        },
-        refuse() {
-          options.refuse(request, response);
-          // Else the stream would stay open for the rest of the body.
-          response.stream.close(constants.NGHTTP2_NO_ERROR);
-        },
-      }),
-    timeOuts,
-  );
-  const sessions = trackSessions(http2);
-  const toHttp1 = (socket: Socket) => void http1.emit('connection', socket);
-  const toHttp2 = (socket: Socket) => {
-    // HTTP/2 ends with its connection, whichever side closes it.
-    socket.allowHalfOpen = false;
-    http2.emit('connection', socket);
-  };
-  const divided = {
-    http1: toHttp1,
-    http2: toHttp2,
-    undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
-  };
+  const { admission } = options;
+  const servers = createServers(options, timeOuts);
   const destroyAfterEnd = lingering(timeOuts.lingerMs);
-  const openTls = (protocols: string[]) => {
-    const server = createTlsServer(
-      {
-        ...certificate,
-        ciphers,
-        ALPNProtocols: protocols,
-        handshakeTimeout: timeOuts.headersMs,
-        allowHalfOpen: true,
-      },
-      (socket) => {
-        destroyAfterEnd(socket);
-        if (socket.alpnProtocol === 'h2') toHttp2(socket);
-        else toHttp1(socket);
-      },
-    );
-    // Node leaves connections open whose handshake fails or takes too long.
-    return server.on('tlsClientError', (_error, socket) => socket.destroy());
-  };
-  // Browsers must get HTTP/1.1, which has the pages, where both are offered.
-  const httpPort = certificate
-    ? openTls(['http/1.1', 'h2'])
-    : openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
   const isOne = grpcPort === port && port !== 0;
-  const rpcPort = isOne ? httpPort : certificate ? openTls(['h2', 'http/1.1']) : openPort(toHttp2);
+  const { httpPort, rpcPort } =
+    certificate === undefined
+      ? openPlainPorts(servers, timeOuts, isOne)
+      : openTlsPorts(servers, { certificate, timeOuts, destroyAfterEnd, isOne });
   const ports = isOne ? [httpPort] : [httpPort, rpcPort];
   for (const opened of ports) guard(opened, admission, destroyAfterEnd);
 
@@ -112,7 +43,7 @@ export async function listen({
     await listenOn(httpPort, host, port, 'PORT');
     if (!isOne) await listenOn(rpcPort, host, grpcPort, 'GRPC_PORT');
   } catch (error) {
-    for (const server of [httpPort, http1, http2]) server.close();
+    for (const server of [httpPort, servers.http1, servers.http2]) server.close();
     throw error;
   }
   const watch =
@@ -129,22 +60,102 @@ export async function listen({
   return {
     port: portOf(httpPort),
     grpcPort: portOf(rpcPort),
-    drain() {
-      isDraining = true;
-    },
+    drain: servers.drain,
     async close(graceMs) {
       watch?.[Symbol.dispose]();
       const closed = Promise.all(ports.map(closing));
       // Connections that become idle during the stop would be kept open for a next call.
-      const idle = setInterval(() => http1.closeIdleConnections(), IDLE_MS);
-      for (const session of sessions) session.close();
+      const idle = setInterval(() => servers.http1.closeIdleConnections(), IDLE_MS);
+      for (const session of servers.sessions) session.close();
       const deadline = setTimeout(() => admission.destroyConnections(), graceMs);
-      for (const server of [http1, http2]) server.close();
+      for (const server of [servers.http1, servers.http2]) server.close();
       await closed;
       clearTimeout(deadline);
       clearInterval(idle);
     },
   };
+}
+
+/** The servers of both protocols, which listen on no port of their own. */
+function createServers({ http, grpc, admission, refuse }: Handlers, timeOuts: TimeOuts): Servers {
+  let isDraining = false;
+  const http1 = createHttp1Server(
+    (request, response) =>
+      admission.request(request, response, {
+        begin() {
+          if (isDraining) response.setHeader('connection', 'close');
+          countBody(request, response, admission);
+          http(request, response);
+        },
+        refuse() {
+          response.setHeader('connection', 'close');
+          refuse(request, response);
+        },
+      }),
+    admission,
+    timeOuts,
+  );
+  const http2 = createHttp2Server(
+    (request, response) =>
+      admission.request(request, response, {
+        begin() {
+          countBody(request, response, admission);
+          grpc(request, response);
+        },
+        refuse() {
+          refuse(request, response);
+          // Else the stream would stay open for the rest of the body.
+          response.stream.close(constants.NGHTTP2_NO_ERROR);
+        },
+      }),
+    timeOuts,
+  );
+  return {
+    http1,
+    http2,
+    sessions: trackSessions(http2),
+    toHttp1: (socket) => void http1.emit('connection', socket),
+    toHttp2(socket) {
+      // HTTP/2 ends with its connection, whichever side closes it.
+      socket.allowHalfOpen = false;
+      http2.emit('connection', socket);
+    },
+    drain() {
+      isDraining = true;
+    },
+  };
+}
+
+function openPlainPorts({ http1, toHttp1, toHttp2 }: Servers, timeOuts: TimeOuts, isOne: boolean): Ports {
+  const undecided = (error: Error, socket: Socket) => void http1.emit('clientError', error, socket);
+  const decided = { http1: toHttp1, http2: toHttp2, undecided };
+  const httpPort = openPort((socket) => readPreface(socket, timeOuts.headersMs, decided));
+  return { httpPort, rpcPort: isOne ? httpPort : openPort(toHttp2) };
+}
+
+function openTlsPorts(
+  { toHttp1, toHttp2 }: Servers,
+  { certificate, timeOuts, destroyAfterEnd, isOne }: TlsOptions,
+): Ports {
+  const open = (protocols: string[]) => {
+    const options = {
+      ...certificate,
+      ciphers,
+      ALPNProtocols: protocols,
+      handshakeTimeout: timeOuts.headersMs,
+      allowHalfOpen: true,
+    };
+    const server = createTlsServer(options, (socket) => {
+      destroyAfterEnd(socket);
+      if (socket.alpnProtocol === 'h2') toHttp2(socket);
+      else toHttp1(socket);
+    });
+    // Node leaves connections open whose handshake fails or takes too long.
+    return server.on('tlsClientError', (_error, socket) => socket.destroy());
+  };
+  // Browsers must get HTTP/1.1, which has the pages, where both are offered.
+  const httpPort = open(['http/1.1', 'h2']);
+  return { httpPort, rpcPort: isOne ? httpPort : open(['h2', 'http/1.1']) };
 }
 
 /** From now on, what listens to the server's `connection` event only gets connections that are admitted. */
@@ -276,6 +287,28 @@ export type Listeners = {
   drain: () => void;
   /** Accepts no more connections, and waits at most `graceMs` for calls under way. */
   close: (graceMs: number) => Promise<void>;
+};
+
+type Handlers = Pick<ListenOptions, 'http' | 'grpc' | 'admission' | 'refuse'>;
+
+type Servers = {
+  http1: Http1Server;
+  http2: Http2Server;
+  /** Those that are open. */
+  sessions: Set<ServerHttp2Session>;
+  toHttp1: (socket: Socket) => void;
+  toHttp2: (socket: Socket) => void;
+  drain: () => void;
+};
+
+/** `isOne`: both are the same. */
+type Ports = { httpPort: Server; rpcPort: Server };
+
+type TlsOptions = {
+  certificate: Certificate;
+  timeOuts: TimeOuts;
+  destroyAfterEnd: (socket: Socket) => void;
+  isOne: boolean;
 };
 
 type Decisions = {
