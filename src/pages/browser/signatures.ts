@@ -53,31 +53,20 @@ async function prepare(frame: HTMLElement, words: Words, changed: Changed): Prom
     canvas.height = canvas.offsetHeight * ratio;
     canvas.getContext('2d')?.scale(ratio, ratio);
     pad.fromData(pad.toData());
-    if (drawsName) drawName();
+    if (drawsName && input && canvas) drawName(input, canvas);
   }
 
   function discard(): void {
     drawing += 1;
     pad.clear();
     list?.replaceChildren();
-    if (drawsName) drawName();
+    if (drawsName && input && canvas) drawName(input, canvas);
   }
 
   function onRemoved(): void {
     if (area) area.hidden = false;
     discard();
     changed();
-  }
-
-  function drawName(): void {
-    const context = canvas?.getContext('2d');
-    const name = input?.value.trim();
-    if (!canvas || !context || !name) return;
-    context.fillStyle = INK;
-    context.font = `italic ${canvas.offsetHeight / 3}px cursive`;
-    context.textBaseline = 'middle';
-    const margin = canvas.offsetHeight / 8;
-    context.fillText(name, margin, canvas.offsetHeight / 2, canvas.offsetWidth - 2 * margin);
   }
 
   function keepSoon(): void {
@@ -104,17 +93,28 @@ async function prepare(frame: HTMLElement, words: Words, changed: Changed): Prom
     row.hidden = true;
     changed();
   }
+}
 
-  /** With the script a name that is typed is drawn, in place of choosing a picture. */
-  function takeName(file: HTMLInputElement): void {
-    const label = file.previousElementSibling;
-    if (label !== null) label.textContent = file.getAttribute('data-type-label');
-    file.type = 'text';
-    file.removeAttribute('name');
-    file.removeAttribute('accept');
-    file.autocomplete = 'name';
-    file.maxLength = MAX_NAME;
-  }
+function drawName({ value }: HTMLInputElement, canvas: HTMLCanvasElement): void {
+  const context = canvas.getContext('2d');
+  const name = value.trim();
+  if (!context || name === '') return;
+  context.fillStyle = INK;
+  context.font = `italic ${canvas.offsetHeight / 3}px cursive`;
+  context.textBaseline = 'middle';
+  const margin = canvas.offsetHeight / 8;
+  context.fillText(name, margin, canvas.offsetHeight / 2, canvas.offsetWidth - 2 * margin);
+}
+
+/** With the script a name that is typed is drawn, in place of choosing a picture. */
+function takeName(file: HTMLInputElement): void {
+  const label = file.previousElementSibling;
+  if (label !== null) label.textContent = file.getAttribute('data-type-label');
+  file.type = 'text';
+  file.removeAttribute('name');
+  file.removeAttribute('accept');
+  file.autocomplete = 'name';
+  file.maxLength = MAX_NAME;
 }
 
 /** Dark on white, whatever the colours of the page: the picture is read elsewhere, too. */

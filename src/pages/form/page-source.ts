@@ -42,46 +42,15 @@ export function sourceOf(exchange: PageExchange) {
   const posted = request.method === 'POST';
   const poster = posted ? posterOf(exchange) : 'own';
   const unproven = poster === 'unknown';
-  const cookie = readVisitorCookie(request, hostedUrl, formId);
-  let begun = cookie.sessionIds;
-  // A page that is posted goes on with the session that it names, or none: another tab's is not its own.
-  let visitorId = posted ? '' : (begun[0] ?? '');
-  let remembers = cookie.remembers;
-
+  const visitor = visitorOf(exchange, formId);
   const isCorrection = id.startsWith('sub_');
   const browser = readSecretCookie(request, { hostedUrl, name: isCorrection ? 'correction' : 'respondent' });
 
   function target() {
-    if (poster === 'other' || (unproven && [visitorId, browser, ...begun].some((known) => known !== '')))
+    const begun = visitor.begun();
+    if (poster === 'other' || (unproven && [visitor.id(), browser, ...begun].some((known) => known !== '')))
       throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page accepts no posts from other sites');
-    return { formId, sessionId: formId === '' ? id : visitorId, begun, prefill, browser };
-  }
-
-  function follow(inputs: FormInputs): void {
-    visitorId ||= inputs.get('_session')?.at(-1) ?? '';
-    remembers = inputs.has('_remember');
-  }
-
-  function see(session: HostedSession | undefined): HostedSession {
-    if (session === undefined) throw failed(Reason.NOT_FOUND, 'There is no such page');
-    exchange.session = session;
-    visitorId = session.sessionId;
-    if (!posted && visitorId === '') remembers = false;
-    return session;
-  }
-
-  const framed = () => ({ hostedUrl, formId, isFramed: (exchange.session?.embedOrigins.length ?? 0) > 0 });
-
-  function setCookie(sessionIds: string[]): void {
-    setVisitorCookie(response, { sessionIds, remembers }, framed());
-  }
-
-  /** Keeps in the browser which session is gone on with, if it has begun it. */
-  function keepCookie(isBegun: boolean): void {
-    const isKept = visitorId === cookie.sessionIds[0] && remembers === cookie.remembers;
-    if (isKept || !(isBegun || begun.includes(visitorId))) return;
-    begun = [visitorId, ...begun.filter((each) => each !== visitorId)];
-    setCookie(begun);
+    return { formId, sessionId: formId === '' ? id : visitor.id(), begun, prefill, browser };
   }
 
   return {
@@ -90,41 +59,40 @@ export function sourceOf(exchange: PageExchange) {
      * `inputs`. With `anyOrigin` it is the looks alone, which what another site has posted is refused with.
      */
     async read({ inputs, anyOrigin = false }: { inputs?: FormInputs; anyOrigin?: boolean } = {}) {
-      if (inputs !== undefined) follow(inputs);
+      if (inputs !== undefined) visitor.follow(inputs);
       const looks = { formId, sessionId: formId === '' ? id : '', prefill, ...(isCorrection && { browser }) };
       const asked = { ...(anyOrigin ? looks : target()), preview: anyOrigin || isPreview(request), posted };
-      return see((await call(rpcs.getHosted, asked)).session);
+      return visitor.see((await call(rpcs.getHosted, asked)).session);
     },
     /** Passes on what was posted, and keeps in the browser which session the answers are in. */
     async post(inputs: FormInputs, step: PostedStep) {
-      follow(inputs);
+      visitor.follow(inputs);
       const reply = await call(rpcs.postHosted, { ...target(), unproven, ...step });
-      const session = see(reply.session);
+      const session = visitor.see(reply.session);
       const isOver = step.goal === HostedGoal.RESTART || reply.ending !== undefined;
-      if (isOver && visitorId + begun.join('') !== '') setCookie([]);
-      else if (!isOver && formId !== '') keepCookie(reply.begun);
+      if (isOver) visitor.forget();
+      else if (formId !== '') visitor.keep(reply.begun);
       if (reply.correction !== '')
-        setSecretCookie(response, reply.correction, { ...framed(), name: 'correction' });
+        setSecretCookie(response, reply.correction, { ...visitor.framed(), name: 'correction' });
       return { ...reply, session };
     },
     /** What files are put for. */
     async uploadTarget(issueToken: string): Promise<UploadFileRequest['target']> {
       if (formId === '') return { case: 'sessionId', value: id };
-      if (visitorId === '') {
+      if (visitor.id() === '') {
         const opening = { ...target(), issueToken: unproven ? '' : issueToken };
         const opened = await call(rpcs.openHostedSession, opening);
         if (unproven) return { case: 'sessionId', value: opened.sessionId };
-        visitorId = opened.sessionId;
-        keepCookie(opened.begun);
+        visitor.begin(opened);
       }
-      return { case: 'sessionId', value: visitorId };
+      return { case: 'sessionId', value: visitor.id() };
     },
     /** Emails a code to the respondent, or to the address that a visitor has entered. */
     async sendCode(email: string): Promise<object> {
       const made = browser === '' ? newToken() : browser;
       const sent = await call(rpcs.sendRespondentCode, { ...target(), email, browser: made });
-      see((await call(rpcs.getHosted, { ...target(), browser: made, preview: true })).session);
-      setSecretCookie(response, made, { ...framed(), name: 'respondent' });
+      visitor.see((await call(rpcs.getHosted, { ...target(), browser: made, preview: true })).session);
+      setSecretCookie(response, made, { ...visitor.framed(), name: 'respondent' });
       return sent;
     },
     /** Gives the code that was emailed. */
@@ -132,11 +100,61 @@ export function sourceOf(exchange: PageExchange) {
     /** What only the browser has in which the respondent gives codes; empty if it has nothing yet. */
     browser: () => browser,
     /** The session of a visitor of the form's own page, by now; empty: none. */
-    sessionId: () => visitorId,
+    sessionId: visitor.id,
     /** Whether the answers that are kept are found again by the page's address alone. */
-    isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionIds[0]),
+    isKeptByAddress: () => formId === '' || visitor.isInCookie(),
     /** Whether a visitor has asked that this device remembers the answers. */
+    remembers: visitor.remembers,
+  };
+}
+
+/** Which session of a form's own page a visitor goes on with, by the cookie and what is posted and answered. */
+function visitorOf(exchange: PageExchange, formId: string) {
+  const { request, response, hostedUrl } = exchange;
+  const posted = request.method === 'POST';
+  const cookie = readVisitorCookie(request, hostedUrl, formId);
+  let begun = cookie.sessionIds;
+  // A page that is posted goes on with the session that it names, or none: another tab's is not its own.
+  let id = posted ? '' : (begun[0] ?? '');
+  let remembers = cookie.remembers;
+
+  const framed = () => ({ hostedUrl, formId, isFramed: (exchange.session?.embedOrigins.length ?? 0) > 0 });
+  const setCookie = (sessionIds: string[]) => setVisitorCookie(response, { sessionIds, remembers }, framed());
+
+  /** Keeps in the browser which session is gone on with, if it has begun it. */
+  function keep(isBegun: boolean): void {
+    const isKept = id === cookie.sessionIds[0] && remembers === cookie.remembers;
+    if (isKept || !(isBegun || begun.includes(id))) return;
+    begun = [id, ...begun.filter((each) => each !== id)];
+    setCookie(begun);
+  }
+
+  return {
+    id: () => id,
+    /** The sessions that this browser has begun, the last one first. */
+    begun: () => begun,
     remembers: () => remembers,
+    isInCookie: () => id !== '' && id === cookie.sessionIds[0],
+    framed,
+    keep,
+    follow(inputs: FormInputs): void {
+      id ||= inputs.get('_session')?.at(-1) ?? '';
+      remembers = inputs.has('_remember');
+    },
+    see(session: HostedSession | undefined): HostedSession {
+      if (session === undefined) throw failed(Reason.NOT_FOUND, 'There is no such page');
+      exchange.session = session;
+      id = session.sessionId;
+      if (!posted && id === '') remembers = false;
+      return session;
+    },
+    begin(opened: { sessionId: string; begun: boolean }): void {
+      id = opened.sessionId;
+      keep(opened.begun);
+    },
+    forget(): void {
+      if (id + begun.join('') !== '') setCookie([]);
+    },
   };
 }
 
