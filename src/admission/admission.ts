@@ -76,7 +76,7 @@ export class Admission {
     }
     if (client !== undefined) client.connections += 1;
     this.#connections.set(socket, client);
-    // Comes once. `once` would keep more for each connection.
+    // It comes once anyway; `once` would keep more memory for each connection.
     socket.on('close', () => this.#closed(socket));
     return true;
   }

@@ -154,7 +154,7 @@ async function refused(error: unknown): Promise<never> {
 /** Aborted when the client goes before its answer is complete. */
 function signalOfEnd(response: Response): AbortSignal {
   const gone = new AbortController();
-  // Comes once. `once` would keep more for each of thousands that wait.
+  // It comes once anyway; `once` would keep more memory for each of thousands that wait.
   response.on('close', () => {
     if (!response.writableFinished) gone.abort();
   });

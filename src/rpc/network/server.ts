@@ -128,7 +128,7 @@ async function sendUnary(rpc: UnaryRpc, received: Received): Promise<void> {
     if (!answered) caller.abort(new ConnectError('The caller has gone', Code.Canceled));
   };
   request.on('error', gone);
-  // Comes once. `once` would keep more for each of thousands that wait.
+  // It comes once anyway; `once` would keep more memory for each of thousands that wait.
   response.on('close', gone);
   const { status, header, trailer, body } = await answerUnary(rpc, { ...received, caller });
   answered = true;

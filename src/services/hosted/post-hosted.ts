@@ -243,7 +243,7 @@ function refuse({ now }: ServiceContext, { form, stored, state }: HostedVisit): 
   if (stored !== undefined) refuseIfEnded(stored);
   else if (state === HostedState.SUBMITTED) throw alreadyAnswered();
   refuseIfClosed(form, now());
-  // It was opened again just now.
+  // The form was opened again since the visit was read: the next post finds it open.
   throw closed();
 }
 
