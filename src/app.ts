@@ -33,7 +33,7 @@ export async function startApp(
   await using started = new AsyncDisposableStack();
   refuseWhileRestoring(config.dataDir);
   finishRestore(config.dataDir);
-  // Files and emails lie there with every kind of database.
+  // With a PostgreSQL server, too, uploads and saved emails lie there.
   makeDataFolder(config.dataDir);
   const secretKey = findSecretKey(config);
   const secrets = new SecretBox(secretKey, config.previousSecretKey);

@@ -90,7 +90,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
   app.set('query parser', parseQuery);
-  // Nothing here has any, and Express would make an object for each request.
+  // No handler uses `locals`, for which Express would make an object for each request.
   app.response.locals = Object.freeze({});
   const { admit } = api;
   const { oauthIssuer: issuer, oauthScopes: scopes = defaultTokenScopes } = config;
@@ -209,7 +209,7 @@ function clientsBehind(isTrusted: IsTrusted): Pick<AdmissionOptions, 'clientOf' 
 /** The address that connects, and those before it as far as proxies are believed: the client is last. */
 function addressesOf(request: ClientRequest, isTrusted: IsTrusted): string[] {
   const { remoteAddress = '' } = request.socket;
-  // The header is not even read where nobody is believed to have written it.
+  // Without a trusted proxy anybody can write the header, so it is not read.
   if (!isTrusted(remoteAddress, 0)) return [remoteAddress];
   return proxyAddr.all(request as IncomingMessage, isTrusted);
 }

@@ -6,9 +6,10 @@ const MIB = 1024 * 1024;
  */
 export const standardBounds: Bounds = {
   client: {
-    // Some 15 ms of the largest definition, which takes 2.3 ms to read and to write.
+    // The largest definition takes 2.3 ms to read and to write, so six take some 15 ms.
     begunInSlice: 6,
-    // More than may watch health from one address. Answers have some 160 KB for the largest form made without a key.
+    // More than the monitors of health that share an address. The largest form made without a key is an answer of some
+    // 160 KB, so all together are some 32 MB.
     underWay: 200,
     waiting: { requests: 200, headerBytes: MIB },
     // The largest body, an upload by RPC, has 11.

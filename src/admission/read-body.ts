@@ -91,7 +91,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
   const finish = (result: Buffer | Unread) => {
     finished = true;
     rate.stop();
-    // At once: every request closes after its end, and an error that nobody reads still costs time.
+    // Now, not when it is collected: every request closes after its end, and to make an error that nobody reads costs time.
     request
       .off('data', take)
       .off('end', end)
@@ -100,7 +100,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
       .off('close', cutOff);
     if (typeof result === 'string') {
       limitDiscarding(request, result);
-      // What comes after would become garbage faster than it is collected.
+      // Chunks that still arrive would pile up faster than they are collected.
       request.pause();
       content = Buffer.alloc(0);
       account.free();
@@ -280,7 +280,7 @@ const bounds = new WeakMap<Request, number>();
 const { discarded } = bodyBounds;
 
 const boundAfter: Partial<Record<Unread, number>> = {
-  // Nobody waits for it.
+  // A slow sender is cut off at once: it would hold the connection for nothing.
   'too slow': 0,
   'over budget': discarded.overBudgetBytes,
 };

@@ -42,7 +42,7 @@ export function createHttp1Server(
   // Of a call under way: Node destroys connections that send and take nothing for so long.
   server.timeout = timeOuts.stalledMs;
   server.on('clientError', refuseBrokenRequest);
-  // Of a connection that ends, see `Http1Request.upgrade`: what its client still sends is read for nobody.
+  // The connection ends, see `Http1Request.upgrade`: what its client still sends is read and dropped.
   server.on('upgrade', (_, socket) => socket.resume());
   // An unknown Expect header is ignored, since the interface has no status 417.
   server.on('checkExpectation', answer);
@@ -146,7 +146,7 @@ class RequestQueue {
       this.#isBusy = false;
       return;
     }
-    // Other connections have their turn first.
+    // A client that pipelines would else hold up all other connections.
     setImmediate(() => {
       const next = this.#waiting?.shift();
       next?.release();

@@ -33,7 +33,7 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
   server.prependListener('connection', (socket: Socket) => {
     accepted = socket;
   });
-  // Emitted while its connection is.
+  // Node emits it within the emission of `connection`, so the socket is that of this session.
   server.on('session', (session) => {
     if (accepted !== undefined) watchSession(session, accepted, timeOuts);
   });

@@ -165,7 +165,8 @@ function guard(server: Server, admission: Admission, destroyAfterEnd: (socket: S
   server.on('connection', (socket: Socket) => {
     if (!admission.connection(socket)) return socket.destroy();
     destroyAfterEnd(socket);
-    // Its reader hears of its failure, if there is one; a stream that was refused has none.
+    // Without a listener an error of a socket that nobody reads any more, such as of a refused stream, would end the
+    // process. Whoever reads it has one of their own.
     socket.on('error', () => undefined);
     for (const listener of listeners) Reflect.apply(listener, server, [socket]);
   });

@@ -27,7 +27,7 @@ export function modesOfSession(id: string | undefined, sealer: Sealer): Elicitat
   try {
     return opened.parse(JSON.parse(sealer.open(id))).modes;
   } catch {
-    // Such as one of before the secret key was changed. The client then gets the link as text.
+    // Sealed with a secret key that has changed since, for example. The client then gets the link as text.
     return undefined;
   }
 }

@@ -65,7 +65,7 @@ export function createMcp(options: McpOptions): Router {
     const caller = await client.identify(identify);
     // The largest message that any tool takes.
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
-    // What is refused from here on was JSON.
+    // Tells `refuse` that the body was JSON.
     request.body = body;
     if (problems.length > 0) throw contentError(problems, undefined, Reason.BAD_REQUEST);
     if (Array.isArray(body)) throw failed(Reason.BAD_REQUEST, 'Expected one message, not a list of them');
@@ -163,7 +163,7 @@ function webRequestOf({ method, originalUrl, headers }: Request, baseUrl: string
     if (value !== undefined && name !== 'content-length')
       web.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
-  // The library insists on both.
+  // The library refuses requests that do not accept both.
   web.set('accept', `application/json, ${EVENT_STREAM}`);
   return new globalThis.Request(new URL(originalUrl, baseUrl), { method, headers: web });
 }

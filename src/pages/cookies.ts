@@ -40,7 +40,7 @@ export function setVisitorCookie(
   { sessionIds, remembers }: VisitorCookie,
   { hostedUrl, formId, isFramed }: Framed,
 ): void {
-  // One that was set earlier in the same reply is not kept beside it.
+  // Of two cookies of one name in a reply browsers may keep either, so the earlier one goes.
   response.removeHeader('set-cookie');
   const name = visitorCookieOf(hostedUrl, formId);
   const options = optionsFor(hostedUrl, `/f/${formId}`, isFramed);
@@ -79,7 +79,7 @@ function optionsFor(hostedUrl: string, path: string, isFramed: boolean) {
     path: secure ? '/' : cookiePath(hostedUrl, path),
     httpOnly: true,
     secure,
-    // Within another site's page browsers keep cookies only so, for each such site apart.
+    // In a frame of another site browsers keep only such cookies, apart for each of those sites.
     ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
   };
 }

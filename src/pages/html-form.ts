@@ -37,7 +37,7 @@ function renderError(error: RestError, request: IncomingMessage, requestId: stri
   if (error.reason === 'invalid') return renderProblems(error.details, request);
   if (error.reason === 'code_needed')
     return renderMessageOf(error, request, { requestId, more: linkToPage(error, request) });
-  // Only the maker of the site can do anything about it, and reads what of the origin is wrong.
+  // Only the maker of the site can mend it, so the page says in English what is wrong with the origin.
   const isOrigin = error.reason === 'origin_not_allowed';
   const more = isOrigin && html`<p class="note" lang="en" dir="ltr">${error.body.error.message}.</p>`;
   return renderMessageOf(error, request, { requestId, more });

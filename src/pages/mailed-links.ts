@@ -61,7 +61,7 @@ async function follow(exchange: PageExchange, cookies: OwnerCookies): Promise<vo
   }
   const link = await call(rpcs.followMailLink, {
     ...followed(token, inputs),
-    // Nobody else's page signs a browser in.
+    // A page of another site could sign a browser in as somebody else.
     signIn: isOwnPost(exchange),
     browser: cookies.browser(),
     formerSessionToken: cookies.session() ?? '',
@@ -87,7 +87,7 @@ export async function sendLinkedFile({ receive, request, response }: PageExchang
     await sendFile(response, chunks);
   } catch (error) {
     const { reason, status } = restErrorOf(error);
-    // The page for every error says enough of other reasons.
+    // For other reasons the general page of errors will do.
     const isOfLink = reason === 'expired' || reason === 'invalid_token';
     if (!isOfLink || prefersJson(request) || response.headersSent) throw error;
     sendPage(response, status, renderUnusable(reason === 'expired', viewOf(request)));

@@ -21,9 +21,9 @@ export class LogOutput {
   constructor(report: (dropped: number) => void) {
     this.#report = report;
     const stat = fstatSync(STDERR);
-    // A write to a full pipe holds a thread for good, which a process that exits waits for: those have a stream.
+    // A write by number to a full pipe blocks a thread, and with it the exit of the process. Streams do not block.
     this.#isStream = stat.isFIFO() || stat.isSocket() || isatty(STDERR);
-    // What fails is told to the callbacks of writes. Nobody can be told that Node's own warnings were not written.
+    // The callbacks of our writes get their errors. Of Node's own warnings that can't be written nobody can be told.
     process.stderr.on('error', () => undefined);
     process.on('exit', () => this.#flush());
   }
@@ -53,7 +53,7 @@ export class LogOutput {
       const lines = this.#takeWaiting();
       const unreported = this.#unreported;
       if (unreported > 0) this.#report(unreported);
-      // None where the level of the log is above that of the report.
+      // Empty where the level of the log leaves such reports out.
       const report = this.#takeWaiting();
       try {
         await this.#send([this.#isCut ? '\n' : '', ...report, ...lines].join(''));
@@ -80,7 +80,7 @@ export class LogOutput {
     try {
       for (const line of this.#takeWaiting()) writeSync(STDERR, line);
     } catch {
-      // It takes none, and nothing waits for it.
+      // The output takes nothing any more, and the process is about to end.
     }
   }
 

@@ -235,7 +235,7 @@ function elicitedProperty(field: Field): JsonObject | undefined {
   const sayable = typeof type === 'string' ? keywords[type] : undefined;
   const choices = field.options?.map(({ value, label }) => ({ const: value, title: label }));
   if (isUnsaid || !Object.keys(schema).every((keyword) => sayable?.includes(keyword))) return undefined;
-  // Choices of a client's form have no order.
+  // The form that a client shows can't put choices into an order.
   if (rules.ordersOptions === true) return undefined;
   const { enum: values, ...rest } = schema;
   return {
@@ -257,7 +257,7 @@ const keywords: Record<string, readonly string[]> = {
   string: ['type', 'minLength', 'enum'],
   number: ['type', 'minimum', 'maximum'],
   integer: ['type', 'minimum', 'maximum'],
-  // Of a box that must be ticked: a no is refused here.
+  // `enum` is that of a box that must be ticked: the service refuses a no.
   boolean: ['type', 'enum'],
   array: ['type', 'items', 'minItems', 'maxItems'],
 };

@@ -62,7 +62,7 @@ export function compareField(former: Field, next: Field, path: string): Found[] 
   }
   if (!haveOneMeaning(former, next)) {
     kinds.add('meaning_changed');
-    // Values that mean something else are no further ones.
+    // Where the same value means something else, more room for values is no mere widening.
     kinds.delete('limits_widened');
   }
   return [...kinds].map((kind) => ({ path, kind }));
@@ -151,7 +151,7 @@ const common: Comparisons<CommonAttribute> = {
     answeredBy === 'anyone' ? 'answerer_widened' : 'answerer_narrowed',
   page: () => 'page_moved',
   defaultValue: () => 'default_changed',
-  // What was never asked of some may be asked of them now.
+  // People of whom the field was not asked may now be refused without an answer to it.
   visibleWhen: (former, next) =>
     former.visibleWhen !== undefined && mustBeAnswered(next)
       ? ['condition_changed', 'made_required']

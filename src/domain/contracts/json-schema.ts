@@ -50,7 +50,7 @@ function hintsOf(field: Field): JsonObject {
   const hints: Record<string, unknown> = {
     'x-field-type': type,
     ...(answerTypeOf(field) === 'int32' && { type: mustBeAnswered(field) ? 'integer' : ['integer', 'null'] }),
-    // Each of its days is one of the calendar, as the service wants it.
+    // The format takes only days of the calendar, as the service does.
     format: type === 'date' ? 'date' : undefined,
     not: type === 'number' || type === 'hidden' ? inexactSchema : undefined,
     'x-required': required && visibleWhen !== undefined ? true : undefined,

@@ -45,7 +45,7 @@ export function comparisonProblems(field: Field | undefined): ComparisonProblems
     const isOfList = kind === 'list' || kind === 'parts' || op === 'contains';
     if (isOfList && !(isChoice && ['in', 'nin', 'contains'].includes(op))) return misfit();
 
-    // Nearly all are options as they stand. To look for times in thousands of texts takes longer than all else here.
+    // Nearly all values are options as they are written. Looking for times in thousands of texts takes longest here.
     if (isText && (options.has(value) || options.has(comparedAs(value)))) return [];
     if (isChoice && field.allowOther !== true) {
       return [{ path, code: 'invalid_enum_value', message: `The field has no option ${shown(value)}` }];

@@ -91,7 +91,7 @@ function initOf(schema: DescMessage, json: Properties): Properties {
     if (name !== '' && given === undefined) continue;
     const source = name === '' ? json : given;
     const value = codec.init === undefined ? source : codec.init(source);
-    // Of the alternatives without a tag, the one without a name is first: a named one takes its place.
+    // An alternative without a name matches any JSON. It comes first, so that one whose name is there takes its place.
     init[property] = field.oneof === undefined ? value : { case: field.localName, value };
   }
   return init;

@@ -218,9 +218,10 @@ class QuestionReader extends SchemaReader {
   /** JSON Schema looks for a pattern anywhere, a field over the whole text. */
   #patternOf(pattern: unknown, type: string): Schema {
     if (typeof pattern !== 'string') return {};
-    // Refused as it is.
+    // The check of the definition refuses it, at its place.
     if (pattern.length > formLimits.pattern) return { pattern };
-    // What Zod looks ahead for, that no dot begins an address or follows another, holds of every email field.
+    // Zod's pattern of an email looks ahead, which RE2 can't: that no dot begins an address or follows another. Fields of
+    // type `email` check both.
     const own = type === 'email' ? pattern.replace('(?!\\.)(?!.*\\.\\.)', '') : pattern;
     return { pattern: isWhole(own) ? own.slice(1, -1) : `(?s:.*)(?:${own})(?s:.*)` };
   }

@@ -5,7 +5,7 @@
 export function connectionCause(error: unknown): ConnectionCause {
   const failure = innermost(error);
   const { code = '', message = '', reason = code } = failure;
-  // Undici says no more of an interim answer that was not asked for.
+  // All that undici says of an interim answer (100 Continue) for which it did not ask.
   const interim = message === 'bad response' && '100 Continue';
   const misread = code === 'HPE' ? message.slice(message.indexOf('(') + 1, -1) : interim;
   if (misread)
@@ -22,7 +22,8 @@ function innermost(error: unknown): CodedError {
   if (!(error instanceof Error)) return {};
   if (error instanceof AggregateError && error.errors.length > 0) return innermost(error.errors[0]);
   const { code, originalCode = code, cause, message, reason }: CodedError & { originalCode?: string } = error;
-  // nodemailer has a code of its own in place of the system's, which it keeps beside it; undici's parser has none.
+  // nodemailer puts a code of its own in place of the system's, which it keeps as `originalCode`. Errors of undici's
+  // parser have no code of the system.
   if (error.name === 'HTTPParserError') return { code: 'HPE', message };
   return typeof originalCode === 'string' ? { code: originalCode, message, reason } : innermost(cause);
 }

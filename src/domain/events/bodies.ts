@@ -29,7 +29,7 @@ export function sentBody(stored: string): string {
   const { data } = JSON.parse(stored);
   if (!Array.isArray(data.provenance)) return stored;
   const json = provenanceJson(data.provenance, data.answers, data.createdAt);
-  // In answers before it the same characters are possible, behind it not.
+  // Answers, which stand before it, may hold the same characters; nothing behind it does.
   return `${stored.slice(0, stored.lastIndexOf(PROVENANCE))}${PROVENANCE}${json}}}`;
 }
 

@@ -34,7 +34,7 @@ function fitsFile(entry: string, contentType: string, filename: string): boolean
   const ending = name.slice(name.lastIndexOf('.') + 1);
   const isText = contentType === 'application/json' || contentType.startsWith('text/');
   const alike = isText ? textTypes.filter((type) => endingsOf(type).includes(ending)) : [];
-  // A container of sound alone was one of a film before it was looked into.
+  // WebM and MP4 files with sound alone are told apart by their content, but people name them by either type.
   const types = [contentType, contentType.replace(/^audio\/(?=(?:webm|mp4)$)/, 'video/'), ...alike];
   if (wanted.endsWith('/*')) return types.some((type) => type.startsWith(wanted.slice(0, -1)));
   const endings = types.filter((type) => !anything.includes(type)).flatMap(endingsOf);

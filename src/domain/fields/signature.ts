@@ -51,7 +51,7 @@ export const signature: FieldTypeRules<SignatureField> = {
   kind: 'parts',
   uploads: (field) =>
     takesWay(field, 'drawn') ? { accept: [SIGNATURE_TYPE], maxBytes: MAX_SIGNATURE_BYTES } : undefined,
-  // An agent types, where it may.
+  // An agent can't draw: it types where the field allows that, else it uploads a picture.
   agentSchema: (field) =>
     takesWay(field, 'typed')
       ? { type: 'object', properties: { [TEXT]: { type: 'string' } }, required: [TEXT] }

@@ -191,7 +191,7 @@ function textSchema(field: TextField, needed: boolean, shapes: string[], longest
 
 /** A pattern as HTML has it; undefined where browsers would refuse other texts. */
 export function htmlPattern(pattern = ''): string | undefined {
-  // Their spaces are more, and `[[`, `--` and `&&` are sets.
+  // In browsers `\s` has more characters than in RE2, and `[[`, `--` and `&&` are operations on sets.
   const differs = /^$|\\[sS]|\[[^\]]*\[|--|&&/.test(pattern);
   return differs || portablePattern(pattern, 'v') === undefined ? undefined : pattern;
 }

@@ -88,7 +88,7 @@ const providerMetadata = z.object({ issuer: z.string(), jwks_uri: z.url() });
 class ProviderError extends Error {}
 
 function isProviderError(error: unknown, { JOSEError }: JoseErrors): boolean {
-  // jose passes on what `fetch` throws, which is a TypeError.
+  // A failed `fetch` throws a TypeError, which jose passes on.
   return error instanceof ProviderError || error instanceof JOSEError || error instanceof TypeError;
 }
 

@@ -145,7 +145,7 @@ function isComplete(): boolean {
 function onSubmit(event: SubmitEvent): void {
   const form = formOf();
   if (form === undefined) return;
-  // The other one starts over.
+  // The only other form on the page discards the draft and starts over.
   if (event.target !== form) {
     saver.stop();
     forget();

@@ -143,7 +143,7 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
     // Hidden fields are unknown here: their problems are shown without a link to a field.
     ...problemsOf(problems, fields, posted.texts, view.language),
     revealed: fields.find(({ id }) => id === reply.revealed),
-    // What a session keeps that somebody was sent a link to, the script does not keep beside it.
+    // Where the session itself keeps the answers, the script must not keep a second draft in the browser.
     keptSince: session.permanent || !session.allowPartial ? posted.keptSince : undefined,
     remembers: source.remembers(),
     moved:

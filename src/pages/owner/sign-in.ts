@@ -90,7 +90,7 @@ export async function sessionsOf({ request, call, language, csrf }: OwnerExchang
 export const signOut: HandleOwner = async ({ request, response, call, language, inputs, cookies }) => {
   await call(rpcs.signOut, { everywhere: inputs.has('everywhere') });
   cookies.setSession();
-  // What browsers keep to go back to; what people have typed into forms, by the same origin, stays.
+  // So that nobody goes back to the owner's pages. Drafts of forms, which are storage of the same origin, stay.
   response.setHeader('clear-site-data', '"cache"');
   const { signedOutTitle: title, signInAgain } = language.owner;
   const body = html`<h1>${title}</h1>
