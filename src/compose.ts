@@ -16,7 +16,7 @@ import { createFormReader } from './services/forms/form-access.ts';
 import { createServices, type Services } from './services/index.ts';
 import { refuseWhileLow } from './services/limits/disk-space.ts';
 import { createKeylessStorage } from './services/limits/keyless-storage.ts';
-import { type AuditWriter, createAuditWriter } from './store/audit/audit-writer.ts';
+import { AuditWriter } from './store/audit/audit-writer.ts';
 import { followDatabase, type MachineClock } from './store/database/clock.ts';
 import {
   DatabaseUnavailable,
@@ -42,7 +42,7 @@ export async function compose(config: Config, outside: Outside): Promise<Service
   const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
   const onEvents = () => events.announce();
   const auditWriter = started.adopt(
-    createAuditWriter({ database, now, log, entryLog: log, metrics }),
+    new AuditWriter({ database, now, log, entryLog: log, metrics }),
     (audit) => audit.close(),
   );
   const delivery = createDelivery({

@@ -10,7 +10,7 @@ import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { parseSecretKey, SecretBox } from '../../src/domain/secrets/secret-key.ts';
-import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
+import { AuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
 import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
@@ -27,7 +27,7 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const options: DeliveryOptions = {
     database,
-    auditWriter: createAuditWriter({ database, now: given.now ?? Date.now, log }),
+    auditWriter: new AuditWriter({ database, now: given.now ?? Date.now, log }),
     secrets: testBox,
     secretKey: testKey,
     now: Date.now,

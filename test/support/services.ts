@@ -28,7 +28,7 @@ import { createEventFeed } from '../../src/services/events/event-feed.ts';
 import { createKeylessStorage } from '../../src/services/limits/keyless-storage.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
-import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
+import { AuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { removeDueFiles } from '../../src/store/removal/removals.ts';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
@@ -59,7 +59,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
   const events = createEventFeed({ database, now, log });
   const writer = createSubmissionWriter(database, { onCommitted: () => events.announce() });
-  const auditWriter = createAuditWriter({ database, now, log });
+  const auditWriter = new AuditWriter({ database, now, log });
   let isDiskLow = false;
   const keylessStorage = createKeylessStorage({
     database,

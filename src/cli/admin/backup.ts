@@ -7,7 +7,7 @@ import { noteBackup } from '../../services/admin/context.ts';
 import { createFolderCopy, sizeOfFolder } from '../../services/admin/folder-copy.ts';
 import { snapshotFolder } from '../../services/admin/snapshot.ts';
 import { requestSnapshot } from '../../services/admin/socket.ts';
-import { createAuditWriter } from '../../store/audit/audit-writer.ts';
+import { AuditWriter } from '../../store/audit/audit-writer.ts';
 import { lockDataFolder } from '../../store/database/data-folder.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import { holdRemovals } from '../../store/removal/removals.ts';
@@ -121,7 +121,7 @@ async function backUpServer(
     if (held === undefined) {
       throw new RefusedError('Another backup is under way.');
     }
-    const auditWriter = createAuditWriter({ database, now, log: console });
+    const auditWriter = new AuditWriter({ database, now, log: console });
     noteBackup({ auditWriter, user: systemUser(), now });
     await auditWriter.close();
     await noteArchive(file, held.contents, { bytes: held.bytes, isOfRunning: true }, note);

@@ -7,7 +7,7 @@ import { finishRestore, refuseWhileRestoring } from '../../services/admin/folder
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
 import type { UploadStore } from '../../services/uploads/upload-store.ts';
-import { createAuditWriter } from '../../store/audit/audit-writer.ts';
+import { AuditWriter } from '../../store/audit/audit-writer.ts';
 import { machineClock } from '../../store/database/clock.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
@@ -104,7 +104,7 @@ async function onDatabase(
   const onChange = () => {
     isChanged = true;
   };
-  const auditWriter = createAuditWriter({ database, now, log: console });
+  const auditWriter = new AuditWriter({ database, now, log: console });
   const { retrySchedule: schedule } = config;
   return {
     context: { database, auditWriter, user: systemUser(), schedule, now, onChange },

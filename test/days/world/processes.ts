@@ -8,7 +8,7 @@ import { compose, type Outside, type Service } from '../../../src/compose.ts';
 import type { Config } from '../../../src/config.ts';
 import { parseSecretKey, SecretBox, type SecretKey } from '../../../src/domain/secrets/secret-key.ts';
 import { verifySecretKey } from '../../../src/secret-key.ts';
-import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
+import { AuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import { machineClock } from '../../../src/store/database/clock.ts';
 import type { CrashPlan } from './crash-plan.ts';
 import { databaseOf, type Process } from './database.ts';
@@ -95,7 +95,7 @@ export class Processes {
     const onStatement = () => undefined;
     const options = { statements, delay: () => 1, onStatement, log };
     const database = await databaseOf(newProcess(0), pglite, options);
-    const auditWriter = createAuditWriter({ database, now, log });
+    const auditWriter = new AuditWriter({ database, now, log });
     const context = {
       database,
       auditWriter,

@@ -5,7 +5,7 @@ import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { scopes as allScopes } from '../../../src/domain/scopes.ts';
 import { makeFirstKey, registerBootstrapKey } from '../../../src/services/keys/keys.ts';
-import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
+import { AuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../../src/store/database/database.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
@@ -325,7 +325,7 @@ describe.each(engines)('the first key on %s', (engine) => {
 
 function makerOn(database: Database) {
   const log = pino({ level: 'silent' });
-  return { database, auditWriter: createAuditWriter({ database, now: Date.now, log }), now: Date.now };
+  return { database, auditWriter: new AuditWriter({ database, now: Date.now, log }), now: Date.now };
 }
 
 function replaceBigint(_key: string, value: unknown): unknown {

@@ -9,7 +9,7 @@ import {
   insertEntries,
   listEntries,
 } from '../../../src/store/audit/audit-log.ts';
-import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
+import { AuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import { type Database, openDatabase } from '../../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
 import { createServerDatabase, engines, openTestDatabase } from '../../support/database.ts';
@@ -45,7 +45,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     const lines: string[] = [];
     const log = pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) });
-    const writer = createAuditWriter({ database, now: () => START, log, entryLog: log });
+    const writer = new AuditWriter({ database, now: () => START, log, entryLog: log });
 
     const undone = database.transaction(async (tx) => {
       await writer.store(tx, entry('one', START, { resource: 'sub_1' }));
@@ -150,7 +150,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     const lines: string[] = [];
     const log = pino({ level: 'error' }, { write: (line) => lines.push(line) });
     const counts = { stored: 0, failed: 0, lost: 0 };
-    const writer = createAuditWriter({
+    const writer = new AuditWriter({
       database: {
         transaction: (work) =>
           isAway ? Promise.reject(new DatabaseUnavailable(new Error('away'))) : database.transaction(work),
@@ -181,7 +181,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     const lines: string[] = [];
     const log = pino({ level: 'error' }, { write: (line) => lines.push(line) });
-    const writer = createAuditWriter({ database, now: () => START, log, maxWaiting: 10 });
+    const writer = new AuditWriter({ database, now: () => START, log, maxWaiting: 10 });
 
     for (let n = 0; n < 13; n += 1) writer.note(entry('one', START, { resource: `sub_${n}` }));
     await writer.flush();
