@@ -71,15 +71,10 @@ export async function startApp(
   );
   const { api, writer, auditWriter } = service;
   if (given === undefined && config.databaseUrl === undefined) {
-    const admin = {
-      database,
-      auditWriter,
-      user: systemUser(),
-      schedule: config.retrySchedule,
-      now,
-      onChange: () => api.keys.forget(),
-    };
-    started.defer(await serveAdminSocket(admin, { dataDir: config.dataDir, log }));
+    const { retrySchedule: schedule, dataDir } = config;
+    const onChange = () => api.keys.forget();
+    const admin = { database, auditWriter, user: systemUser(), schedule, now, onChange };
+    started.defer(await serveAdminSocket(admin, { dataDir, log }));
   }
 
   const { host, port, grpcPort, tlsCert: certFile, tlsKey: keyFile } = config;

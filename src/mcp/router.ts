@@ -31,6 +31,7 @@ import type { Reactions, RequestContext, Sealer } from './tool.ts';
 export function createMcp(options: McpOptions): Router {
   const { transport, identify, sealer, baseUrl, allowPrivateUrls, ownOrigins, tokens, version, log } =
     options;
+  const refuse = refusing(options);
   const router = express.Router();
 
   router
@@ -104,8 +105,11 @@ export function createMcp(options: McpOptions): Router {
     const reply = await answerMcp(webRequestOf(request, baseUrl), body, { exchange, version });
     await sendWeb(response, takesStreams ? reply : await withoutStream(reply));
   }
+}
 
-  function refuse(error: unknown, request: Request, response: Response): Promise<void> {
+/** Answers an error of a call. */
+function refusing({ baseUrl, tokens, log }: McpOptions) {
+  return (error: unknown, request: Request, response: Response): Promise<void> => {
     const send = ({ status, reason, headers, body }: RestError) => {
       const { message, ...data } = body.error;
       const challenge = headers['www-authenticate'];
@@ -117,7 +121,7 @@ export function createMcp(options: McpOptions): Router {
       sendRefusal(response, reason === 'insufficient_scope' ? 403 : status, { code, message, data });
     };
     return sendError(error, { request, response, log, send });
-  }
+  };
 }
 
 /** What a client of before 2026-07-28 answers to a request within a call, whose id is a text that the service made. */
