@@ -5,7 +5,7 @@ import type { ServiceOptions } from './services/context.ts';
 import type { Services } from './services/index.ts';
 import type { DiskSpaceWatch } from './services/limits/disk-space.ts';
 import type { Database } from './store/database/database.ts';
-import { readQueueState } from './store/deliveries/delivery-queue-table.ts';
+import { readQueueState } from './store/deliveries/due.ts';
 import { readRemovalState } from './store/removal/removals.ts';
 import type { SubmissionWriter } from './store/submissions/submission-writer.ts';
 import type { Metrics } from './telemetry/metrics.ts';

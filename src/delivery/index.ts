@@ -1,4 +1,4 @@
-import { type Capacity, NO_CAPACITY, timesOf } from '../store/deliveries/webhook-deliveries.ts';
+import { type Capacity, NO_CAPACITY, timesOf } from '../store/deliveries/fairness.ts';
 import type { Commit } from '../store/submissions/submission-writer.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';

@@ -3,7 +3,7 @@ import { smallestIdAt } from '../domain/ids.ts';
 import { currentTraceparent } from '../telemetry/trace-context.ts';
 import { id, keysWithout, rowsOf, text, textOrNull, time } from './database/columns.ts';
 import { deleteSome, type Queries } from './database/queries.ts';
-import { pendingWhere } from './deliveries/delivery-queue-table.ts';
+import { pendingWhere } from './deliveries/queue-table.ts';
 
 /** The outbox: each event is written in the transaction of what happened. */
 export const EventEntity = defineEntity({

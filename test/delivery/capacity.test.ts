@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createCapacity } from '../../src/delivery/worker/capacity.ts';
-import type { Claim } from '../../src/store/deliveries/claim.ts';
+import type { Claim } from '../../src/store/deliveries/claimed.ts';
 
 const CONCURRENCY = 64;
 

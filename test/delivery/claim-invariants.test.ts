@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { boundsOf, createCapacity, LONGEST_WAIT_MS } from '../../src/delivery/worker/capacity.ts';
 import { createSettler } from '../../src/delivery/worker/settler.ts';
 import { createWorker } from '../../src/delivery/worker/worker.ts';
-import type { Claim } from '../../src/store/deliveries/claim.ts';
+import type { Claim } from '../../src/store/deliveries/claimed.ts';
 import { createRandom } from '../days/world/random.ts';
 import type { Random } from '../days/world/types.ts';
 import { openTestDatabase, type TestDatabase } from '../support/database.ts';

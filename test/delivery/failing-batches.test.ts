@@ -3,8 +3,8 @@ import { createFanOut } from '../../src/delivery/fan-out/fan-out.ts';
 import { createSettler } from '../../src/delivery/worker/settler.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { findDelivery } from '../../src/store/deliveries/deliveries.ts';
-import { claimDue } from '../../src/store/deliveries/delivery-queue.ts';
+import { claimDue } from '../../src/store/deliveries/claim.ts';
+import { findDelivery } from '../../src/store/deliveries/log.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -4,7 +4,7 @@ import { LONGEST_CALL_MS } from '../../src/delivery/webhook/sender.ts';
 import { LONGEST_WAIT_MS } from '../../src/delivery/worker/capacity.ts';
 import { LONGEST_SETTLING_MS } from '../../src/delivery/worker/settler.ts';
 import { RENEW_EVERY_MS } from '../../src/delivery/worker/worker.ts';
-import { LEASE_SECONDS } from '../../src/store/deliveries/delivery-queue-table.ts';
+import { LEASE_SECONDS } from '../../src/store/deliveries/queue-table.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -4,7 +4,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayDeliveries, replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
+import { replayDeliveries, replayDelivery } from '../../src/store/deliveries/replay.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

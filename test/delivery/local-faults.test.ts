@@ -6,7 +6,7 @@ import { createFanOut } from '../../src/delivery/fan-out/fan-out.ts';
 import { resolveWith } from '../../src/delivery/webhook/connector.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { isLocalFault, withRetries } from '../../src/store/database/faults.ts';
-import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
+import { listDeliveries } from '../../src/store/deliveries/log.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

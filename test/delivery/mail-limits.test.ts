@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { releaseWaitingMail } from '../../src/store/deliveries/pending-deliveries.ts';
+import { releaseWaitingMail } from '../../src/store/deliveries/postpone.ts';
 import type { Form } from '../../src/store/forms/forms.ts';
 import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';

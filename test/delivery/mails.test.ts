@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { releaseWaitingMail } from '../../src/store/deliveries/pending-deliveries.ts';
+import { releaseWaitingMail } from '../../src/store/deliveries/postpone.ts';
 import { VersionEntity } from '../../src/store/forms/versions.ts';
 import {
   addRecipient as addFormRecipient,

@@ -4,7 +4,7 @@ import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { replay } from '../../src/cli/deliveries.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { replayDeliveries } from '../../src/store/deliveries/replay.ts';
 import { engines } from '../support/database.ts';
 import { startService } from '../support/server.ts';
 

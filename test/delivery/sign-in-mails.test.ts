@@ -3,7 +3,7 @@ import { addressKey } from '../../src/domain/addresses/email-address.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { readSignInToken, SIGN_IN_MAILS } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
+import { queueMails } from '../../src/store/deliveries/enqueue-mails.ts';
 import { stopMail } from '../../src/store/mail/mail-recipients.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { givenForm, startDelivery, testKey } from '../support/delivery.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type AttemptOptions, createAttempts, type Outcome } from '../../src/delivery/worker/attempt.ts';
-import type { Claim } from '../../src/store/deliveries/claim.ts';
+import type { Claim } from '../../src/store/deliveries/claimed.ts';
 import { openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { newSessionId } from '../../src/domain/ids.ts';
 import { SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { callbackEvent } from '../../src/store/deliveries/callback-deliveries.ts';
+import { callbackEvent } from '../../src/store/deliveries/enqueue.ts';
 import { insertSession } from '../../src/store/sessions/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { givenEmbeddedDatabase, openTestDatabase } from '../support/database.ts';

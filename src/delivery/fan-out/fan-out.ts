@@ -6,7 +6,7 @@ import { addressesOf, mailFactsIn, webhookIn } from '../../domain/events/bodies.
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, isKeyless, newId, smallestIdAt } from '../../domain/ids.ts';
 import { isDataError, splitBatch } from '../../store/database/faults.ts';
-import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/delivery-inserts.ts';
+import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/enqueue-mails.ts';
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';

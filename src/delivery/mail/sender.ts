@@ -2,7 +2,7 @@ import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import { type ConnectionCause, connectionCause } from '../../domain/errors/connection-causes.ts';
 import { mailLinkUrl } from '../../domain/links.ts';
 import { isLocalFault } from '../../store/database/faults.ts';
-import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
+import type { Claim, QueuedMailContent } from '../../store/deliveries/claimed.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { type ComposeOptions, composeMail, MakingFailed, queuedMailSchema } from './compose.ts';

@@ -2,13 +2,9 @@ import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import { longestTotal } from '../../domain/delivery/retry.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
-import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
-import {
-  findResumable,
-  postponeDeliveries,
-  resumeDeliveries,
-} from '../../store/deliveries/pending-deliveries.ts';
+import { queueMails } from '../../store/deliveries/enqueue-mails.ts';
+import { findResumable, postponeDeliveries, resumeDeliveries } from '../../store/deliveries/postpone.ts';
+import type { HealthChange } from '../../store/deliveries/settle.ts';
 import { listOwners } from '../../store/owners/owners.ts';
 import {
   listFailingWebhooks,

@@ -1,5 +1,5 @@
-import type { Claim } from '../../store/deliveries/claim.ts';
-import type { FreeCapacity } from '../../store/deliveries/delivery-queue-table.ts';
+import type { Claim } from '../../store/deliveries/claimed.ts';
+import type { FreeCapacity } from '../../store/deliveries/fairness.ts';
 
 /**
  * Makes what holds the deliveries that this process has claimed, and sends as many of them at once as may be. A claim

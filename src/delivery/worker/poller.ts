@@ -1,5 +1,5 @@
 import { smallestIdAt } from '../../domain/ids.ts';
-import { findDueWork, releaseAbandoned } from '../../store/deliveries/delivery-queue-table.ts';
+import { findDueWork, releaseAbandoned } from '../../store/deliveries/due.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from './watermark.ts';
 import { createWorkerLoop } from './worker-loop.ts';

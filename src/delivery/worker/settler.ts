@@ -1,11 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
 import { isDataError, LONGEST_STATEMENT_MS, splitBatch } from '../../store/database/faults.ts';
-import {
-  type DeliveryResult,
-  type HealthChange,
-  settleDeliveries,
-} from '../../store/deliveries/delivery-results.ts';
+import { type DeliveryResult, type HealthChange, settleDeliveries } from '../../store/deliveries/settle.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 

@@ -1,9 +1,8 @@
 import type { Database } from '../../store/database/database.ts';
-import type { Claim } from '../../store/deliveries/claim.ts';
-import { claimByReceiver, claimDue, type ReceiverName } from '../../store/deliveries/delivery-queue.ts';
-import { renewLeases } from '../../store/deliveries/delivery-queue-table.ts';
-import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
-import { type Capacity, NO_CAPACITY } from '../../store/deliveries/webhook-deliveries.ts';
+import { claimByReceiver, claimDue, type ReceiverName, renewLeases } from '../../store/deliveries/claim.ts';
+import type { Claim } from '../../store/deliveries/claimed.ts';
+import { type Capacity, NO_CAPACITY } from '../../store/deliveries/fairness.ts';
+import type { DeliveryResult } from '../../store/deliveries/settle.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Attempted } from './attempt.ts';

@@ -23,7 +23,7 @@ import {
 } from '../../domain/sessions/respondent.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
-import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
+import { queueMails } from '../../store/deliveries/enqueue-mails.ts';
 import { countAgainst } from '../../store/mail/mail-allowances.ts';
 import {
   type CodePlace,

@@ -14,7 +14,7 @@ import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { releaseWaitingMail } from '../../store/deliveries/pending-deliveries.ts';
+import { releaseWaitingMail } from '../../store/deliveries/postpone.ts';
 import { insertEvents } from '../../store/events.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import { removeAddedRecipients } from '../../store/mail/mail-recipients.ts';

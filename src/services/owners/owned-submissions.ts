@@ -7,7 +7,7 @@ import { notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ownerOf } from '../../rpc/context.ts';
-import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
+import { listSubmissionDeliveries } from '../../store/deliveries/log.ts';
 import { markRead, type OwnedForm } from '../../store/owners/owners.ts';
 import { cursorOfNewer, findNeighbours, listSubmissions } from '../../store/submissions/submission-pages.ts';
 import { findAnySubmission, type ShownSubmission } from '../../store/submissions/submissions.ts';

@@ -14,7 +14,7 @@ import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts'
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
+import { queueMails } from '../../store/deliveries/enqueue-mails.ts';
 import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   closeOwnerSessions,

@@ -11,7 +11,7 @@ import { failed, invalid, notFound, violationToMessage } from '../../domain/erro
 import { atMost } from '../../domain/errors/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
+import { announceEnds } from '../../store/deliveries/enqueue.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';

@@ -11,11 +11,8 @@ import { notifyLimits, sessionSeconds } from '../../domain/limits/limits.ts';
 import { holds } from '../../domain/scopes.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
-import {
-  type EventDelivery,
-  listEventDeliveries,
-  queueNotifications,
-} from '../../store/deliveries/session-notifications.ts';
+import { queueNotifications } from '../../store/deliveries/enqueue-mails.ts';
+import { type EventDelivery, listEventDeliveries } from '../../store/deliveries/log.ts';
 import { findFirstMaker } from '../../store/keys.ts';
 import { countAgainst } from '../../store/mail/mail-allowances.ts';
 import { hasConfirmed } from '../../store/mail/mail-recipients.ts';

@@ -16,7 +16,7 @@ import { holds } from '../../domain/scopes.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
-import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
+import { callbackEvent } from '../../store/deliveries/enqueue.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import { storeCorrection } from '../../store/submissions/corrections.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';

@@ -17,18 +17,14 @@ import { newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
+import { insertTestDelivery } from '../../store/deliveries/enqueue.ts';
 import {
   type Delivery,
   findDelivery,
   type LoggedDelivery,
   listDeliveries,
-} from '../../store/deliveries/deliveries.ts';
-import {
-  insertTestDelivery,
-  type ReplayRange,
-  replayDeliveries,
-  replayDelivery,
-} from '../../store/deliveries/delivery-replay.ts';
+} from '../../store/deliveries/log.ts';
+import { type ReplayRange, replayDeliveries, replayDelivery } from '../../store/deliveries/replay.ts';
 import { type Form, listForms } from '../../store/forms/forms.ts';
 import { findWebhook } from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';

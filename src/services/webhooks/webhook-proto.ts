@@ -31,7 +31,7 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import type { LoggedDelivery } from '../../store/deliveries/deliveries.ts';
+import type { LoggedDelivery } from '../../store/deliveries/log.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { rowToMessage } from '../row-proto.ts';

@@ -18,7 +18,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { dropPendingDeliveries } from '../../store/deliveries/pending-deliveries.ts';
+import { dropPendingDeliveries } from '../../store/deliveries/remove.ts';
 import { type EventHead, listEventsById, type StoredEvent } from '../../store/events.ts';
 import {
   deleteWebhook,

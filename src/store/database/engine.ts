@@ -1,7 +1,7 @@
 import type { MikroORM } from '@mikro-orm/core';
 import { AuditChainEntity, AuditEntryEntity } from '../audit/audit-log.ts';
-import { AttemptEntity, DeliveryEntity } from '../deliveries/deliveries.ts';
-import { QueuedDeliveryEntity } from '../deliveries/delivery-queue-table.ts';
+import { AttemptEntity, DeliveryEntity } from '../deliveries/log.ts';
+import { QueuedDeliveryEntity } from '../deliveries/queue-table.ts';
 import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms/forms.ts';
 import { VersionEntity } from '../forms/versions.ts';

@@ -1,137 +1,197 @@
-import { objectOf, textOrNull, timeOrNull } from '../database/columns.ts';
-import type { Row } from '../database/queries.ts';
-import type { SigningSecrets, Webhook } from '../webhooks/webhooks.ts';
+import { timeOf } from '../database/columns.ts';
+import type { Queries } from '../database/queries.ts';
+import { type Claim, claimColumns, claimJoins, claimsOf } from './claimed.ts';
+import { capacityIn, type FreeCapacity, fairOf } from './fairness.ts';
+import { isFree, LEASE_SECONDS } from './queue-table.ts';
 
-/** The columns of a webhook that a claim needs, of the table `w`. */
-export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
-  w.previous_secret, w.previous_secret_until, w.sends_traceparent, w.template, w.headers, w.signing_key`;
-
-/** What `claimsOf` reads, of a queued delivery `c` with the `body` and `traceparent` of its event. */
-export const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
-  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
-  c.body, c.traceparent, ${webhookColumns}, called.callback, called.callback_secret`;
-
-/** The joins of `claimColumns`. */
-export const claimJoins = `left join webhooks w on w.id = c.webhook_id
-    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))
-  left join lateral (
-    select s.callback, s.callback_secret from sessions s
-    where c.kind = 'session.ended' and s.id = (select e.session_id from events e where e.id = c.event_id)
-  ) called on true`;
-
-/** Of rows with `claimColumns`. A row without a claim is passed over. */
-export function claimsOf(rows: Row[]): Claim[] {
-  return rows.flatMap((row) => {
-    if (typeof row.id !== 'string') return [];
-    return {
-      id: row.id,
-      lease: String(row.leased_until),
-      projectId: String(row.project_id),
-      tenant: String(row.share),
-      formId: String(row.form_id),
-      kind: String(row.kind),
-      receiver: String(row.receiver),
-      step: Number(row.step),
-      postponedFrom: timeOrNull(row.postponed_from),
-      traceparent: textOrNull(row.traceparent),
-      content: row.channel === 'mail' ? mailContent(row) : webhookContent(row),
-    };
-  });
-}
-
-function mailContent({ mail, event_id }: Row): QueuedMailContent {
-  return { channel: 'mail', mail, eventId: textOrNull(event_id) };
-}
-
-function webhookContent(row: Row): WebhookContent {
+/**
+ * Claims due deliveries, oldest first, at most as many for each receiver and each tenant, as many emails, and as many
+ * bytes, as `capacity` says.
+ * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
+ *
+ * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
+ * so that no index has to be written.
+ *
+ * Considers `page` deliveries due from `since` on. The next claim may begin at `resumeAt`: skipping what lies
+ * before keeps this fast while an old snapshot holds the dead rows of finished deliveries. If `pageFull`,
+ * more is due behind the page, which may all belong to busy receivers: see `claimByReceiver`.
+ */
+export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
+  const rows = await db.execute(
+    `with page as materialized (
+       select id, share, receiver, channel, due_at from delivery_queue
+       where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
+       order by due_at limit $5
+     ),
+     ${freeCapacity},
+     ${fairOf('page', 'due_at, id')},
+     ${claimedOfFair}
+     select (select count(*) from page) as page_size,
+       (select json_agg(distinct share) from page where channel = 'mail') as mail_tenants,
+       coalesce(
+         (select min(due_at) from page where id not in (select id from taken)),
+         case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
+       ) as resume_at,
+       ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.capacity),
+      options.limit,
+      LEASE_SECONDS,
+      options.page,
+    ],
+  );
+  const [first] = rows;
+  const claims = claimsOf(rows);
   return {
-    channel: 'webhook',
-    url: String(row.url),
-    eventId: String(row.event_id),
-    body: textOrNull(row.body),
-    webhook: row.kind === 'session.ended' ? claimedCallback(row) : claimedWebhook(row),
+    claims,
+    resumeAt: timeOf(first?.resume_at),
+    pageFull: Number(first?.page_size) >= options.page,
+    mailTenants: Array.isArray(first?.mail_tenants) ? first.mail_tenants.map(String) : [],
+    more: claims.length < Number(first?.page_size),
   };
 }
 
-/** The callback of a session: its secret and template are the session's. Null if that is gone. */
-function claimedCallback({ receiver, callback, callback_secret: secret }: Row): ClaimedWebhook | null {
-  if (callback === null) return null;
-  const { template } = objectOf(callback);
-  return {
-    id: String(receiver),
-    active: true,
-    keyless: false,
-    secret: String(secret),
-    nextSecret: null,
-    nextSecretAt: null,
-    previousSecret: null,
-    previousSecretUntil: null,
-    sendsTraceparent: false,
-    template: template === undefined ? null : objectOf(template),
-    headers: null,
-    signingKey: null,
-  };
+/**
+ * As `claimDue`, but asks receiver by receiver in the order of their tenants and names, `RECEIVERS_A_STEP`
+ * from the one after `after` on: its cost does not grow with the length of any queue. A tenant that has its part of the
+ * capacity is passed over; of one that has its part for receivers that are not named, only the named ones are asked.
+ *
+ * Emails of the tenants `mailTenants` are passed over: a page has them.
+ *
+ * `last` is the receiver to go on after; null when the round is complete.
+ */
+export async function claimByReceiver(
+  db: Queries,
+  options: ClaimOptions & { after: ReceiverName | null; mailTenants: string[] },
+): Promise<ClaimedStep> {
+  const rows = await db.execute(
+    `with recursive ${freeCapacity},
+     walk as (
+       (select share, receiver from delivery_queue d
+        where first_lease_until is null and (share, receiver) > ($5, $6) and ${mayBeSent}
+        order by share, receiver limit 1)
+       union all
+       select n.share, n.receiver from walk left join free_tenants s on s.tenant = walk.share
+         cross join lateral (
+           select d.share, d.receiver from delivery_queue d
+           where d.first_lease_until is null
+             and (d.share, d.receiver) > (walk.share, case when ${isFull} then chr(1114111) else walk.receiver end)
+             and ${mayBeSent}
+           order by d.share, d.receiver limit 1
+         ) as n
+     ),
+     step as materialized (select share, receiver from walk limit ${RECEIVERS_A_STEP}),
+     asked as materialized (
+       select step.share, step.receiver, r.free from step
+         left join free_tenants s on s.tenant = step.share
+         left join free_receivers r on r.tenant = step.share and r.receiver = step.receiver
+       where ${isFull} is not true
+       union all
+       select r.tenant, r.receiver, r.free from free_receivers r join free_tenants s on s.tenant = r.tenant
+       where ${isFull} and s.free > 0
+     ),
+     found as (
+       select due.id, asked.share, asked.receiver, due.channel, due.due_at
+       from asked cross join capacity
+         left join free_tenants s on s.tenant = asked.share
+         cross join lateral (
+           select id, channel, due_at from delivery_queue d
+           where ${isFree} and d.share = asked.share and d.receiver = asked.receiver
+             and d.due_at >= $1::timestamptz and d.due_at <= now()
+           order by d.due_at
+           limit greatest(least(coalesce(asked.free, "perReceiver"), coalesce(s.free, "perTenant")), 0)
+         ) as due
+     ),
+     ${fairOf('found', 'due_at, id')},
+     ${claimedOfFair}
+     select (select count(*) from step) as receivers,
+       (select share from step order by share desc limit 1) as last_share,
+       (select receiver from step order by share desc, receiver desc limit 1) as last_receiver,
+       ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.capacity),
+      options.limit,
+      LEASE_SECONDS,
+      options.after?.tenant ?? '',
+      options.after?.receiver ?? '',
+      options.mailTenants,
+    ],
+  );
+  const [first] = rows;
+  const complete = Number(first?.receivers) < RECEIVERS_A_STEP;
+  const last = { tenant: String(first?.last_share), receiver: String(first?.last_receiver) };
+  return { claims: claimsOf(rows), last: complete ? null : last };
 }
 
-/** The webhook in a row with `webhookColumns`; null if it was deleted. */
-export function claimedWebhook(row: Row): ClaimedWebhook | null {
-  if (typeof row.found_webhook !== 'string') return null;
-  return {
-    id: row.found_webhook,
-    active: row.active === true,
-    keyless: row.keyless === true,
-    secret: String(row.secret),
-    nextSecret: textOrNull(row.next_secret),
-    nextSecretAt: timeOrNull(row.next_secret_at),
-    previousSecret: textOrNull(row.previous_secret),
-    previousSecretUntil: timeOrNull(row.previous_secret_until),
-    sendsTraceparent: row.sends_traceparent === true,
-    template: row.template === null ? null : objectOf(row.template),
-    headers: textOrNull(row.headers),
-    signingKey: textOrNull(row.signing_key),
-  };
+/** One or two milliseconds of index probes. */
+const RECEIVERS_A_STEP = 100;
+
+const freeCapacity = capacityIn('$2');
+
+/** A tenant that may have no more claims for receivers that are not named. */
+const isFull = '(s.free <= 0 or s.unknown <= 0)';
+
+/** Of the rows `d`: emails of other tenants than those that the page has, if any may be sent. */
+const mayBeSent = `(d.channel <> 'mail' or ((select "mails" from capacity) > 0 and d.share <> all($7::text[])))`;
+
+/**
+ * Claims the first of the `fair` deliveries: as many as have no more bytes together than there is room for, and at least
+ * one. Tenants take turns, and the receivers of each.
+ */
+const claimedOfFair = `picked as materialized (
+  select d.id, d.event_id, d.channel, d.mail, tenant_place, place, fair.due_at
+  from fair cross join capacity join delivery_queue d on d.id = fair.id
+  where (fair.channel <> 'mail' or channel_place <= "mails") and ${isFree} and d.due_at <= now()
+  order by tenant_place, place, fair.due_at, d.id limit $3
+  for update of d skip locked
+), taken as materialized (
+  select id, body, traceparent from capacity, (
+    select p.id, e.traceparent, case when p.channel = 'webhook' then e.body end as body,
+      row_number() over in_order as number,
+      sum(coalesce(octet_length(case when p.channel = 'webhook' then e.body else p.mail::text end), 0)) over in_order
+        as total_bytes
+    from picked p left join events e on e.id = p.event_id
+    window in_order as (order by tenant_place, place, due_at, p.id)
+  ) as sized
+  where number = 1 or total_bytes <= capacity.bytes
+), claimed as (
+  update delivery_queue d
+  set leased_until = now() + $4 * interval '1 second'
+  from taken t
+  where d.id = t.id
+  returning d.*, t.body, t.traceparent
+)`;
+
+/**
+ * Lets the leases of deliveries that were claimed begin again. Returns the new leases of those that were not lost. As
+ * `claimDue`, it changes no indexed column.
+ */
+export async function renewLeases(db: Queries, claims: Leased[]): Promise<Leased[]> {
+  const rows = await db.execute(
+    `update delivery_queue q set leased_until = now() + $2 * interval '1 second'
+     from json_to_recordset($1::json) as held(id text, lease timestamptz)
+     where q.id = held.id and q.leased_until = held.lease returning q.id, q.leased_until`,
+    [JSON.stringify(claims.map(({ id, lease }) => ({ id, lease }))), LEASE_SECONDS],
+  );
+  return rows.map(({ id, leased_until: lease }) => ({ id: String(id), lease: String(lease) }));
 }
 
-/** A delivery to make. */
-export type Claim = {
-  id: string;
-  /** Distinguishes this claim from a later one, for `settleDeliveries`. */
-  lease: string;
-  projectId: string;
-  /** Whose part of the capacity it uses. */
-  tenant: string;
-  formId: string;
-  kind: string;
-  receiver: string;
-  /** Attempts since it was made or replayed. */
-  step: number;
-  /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
-  postponedFrom: Date | null;
-  /** The trace of the request that caused it; null if none is recorded. */
-  traceparent: string | null;
-  content: WebhookContent | QueuedMailContent;
-};
+type Leased = { id: string; lease: string };
 
-export type QueuedMailContent = {
-  channel: 'mail';
-  /** What is stored of it. */
-  mail: unknown;
-  /** Null if it is about none. */
-  eventId: string | null;
-};
+export type ClaimOptions = { since: Date; capacity: FreeCapacity; limit: number };
 
-export type WebhookContent = {
-  channel: 'webhook';
-  url: string;
-  eventId: string;
-  /** As it is stored or sent: `sentBody` makes the one of the other. Null if the event is gone. */
-  body: string | null;
-  /** Null if it was deleted. Secrets are sealed. */
-  webhook: ClaimedWebhook | null;
+/** `more`: of the page not all was claimed, for want of capacity, or for the limit. */
+export type ClaimedPage = {
+  claims: Claim[];
+  resumeAt: Date;
+  pageFull: boolean;
+  /** The tenants that the emails of the page belong to. */
+  mailTenants: string[];
+  more: boolean;
 };
-
-export type ClaimedWebhook = Pick<
-  Webhook,
-  'id' | 'active' | 'keyless' | 'sendsTraceparent' | 'template' | 'headers' | 'signingKey'
-> &
-  SigningSecrets;
+export type ClaimedStep = { claims: Claim[]; last: ReceiverName | null };
+export type ReceiverName = { tenant: string; receiver: string };

@@ -9,7 +9,7 @@ import {
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
-import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
+import { removeDeliveries } from '../deliveries/remove.ts';
 import { closeWebhooks, notClosing } from '../webhooks/webhooks.ts';
 
 /** A project: what an API key sees. Everything but versions belongs to exactly one. */

@@ -1,5 +1,5 @@
 import type { Queries } from '../database/queries.ts';
-import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
+import { pendingWhere } from '../deliveries/queue-table.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
 import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';
 

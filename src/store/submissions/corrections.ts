@@ -2,7 +2,7 @@ import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import { textOrNull } from '../database/columns.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
 import type { Transactions } from '../database/queries.ts';
-import { NO_CAPACITY, timesOf } from '../deliveries/webhook-deliveries.ts';
+import { NO_CAPACITY, timesOf } from '../deliveries/fairness.ts';
 import { findOutcomes, type WriteOutcome } from './explain-conflicts.ts';
 import { insertSubmissions, type NewSubmission, prepare } from './submission-insert.ts';
 import { announce } from './submission-removal.ts';

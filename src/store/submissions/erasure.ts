@@ -1,7 +1,7 @@
 import type { SoughtValue } from '../../domain/answers/answer-texts.ts';
 import { textOrNull, timeOf } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
-import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
+import { removeDeliveries } from '../deliveries/remove.ts';
 import { FormEntity } from '../forms/forms.ts';
 import { deleteSessions } from '../sessions/session-removal.ts';
 import { removeUploads } from '../uploads.ts';

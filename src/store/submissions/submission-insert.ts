@@ -3,9 +3,9 @@ import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
 import { splitBatch } from '../database/faults.ts';
 import type { Queries, Row } from '../database/queries.ts';
-import { callingBack, mayCarryAnswers } from '../deliveries/callback-deliveries.ts';
-import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
-import { type Capacity, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
+import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claimed.ts';
+import { callingBack, mayCarryAnswers, queueing, queueingInput } from '../deliveries/enqueue.ts';
+import type { Capacity } from '../deliveries/fairness.ts';
 import { findOutcomes, STORED, type WriteOutcome } from './explain-conflicts.ts';
 import type { Submission } from './submissions.ts';
 

@@ -5,9 +5,9 @@ import { ALPHABET, instantOf, KEYLESS_CREATOR, newId } from '../../domain/ids.ts
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { rowsOf, textOrNull } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
-import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
-import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
+import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/enqueue.ts';
+import { pendingWhere } from '../deliveries/queue-table.ts';
+import { removeDeliveries } from '../deliveries/remove.ts';
 import { bytesOfSubmissionRow } from '../keyless-storage.ts';
 import { removeUploads } from '../uploads.ts';
 import { SubmissionEntity } from './submissions.ts';

@@ -12,7 +12,7 @@ import {
 } from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
 import { forEverybody } from '../database/read-queue.ts';
-import { type Capacity, NO_CAPACITY } from '../deliveries/webhook-deliveries.ts';
+import { type Capacity, NO_CAPACITY } from '../deliveries/fairness.ts';
 import type { WriteOutcome } from './explain-conflicts.ts';
 import {
   type Commit,

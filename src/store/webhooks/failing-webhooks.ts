@@ -1,6 +1,6 @@
 import { rowsOf, textOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
-import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
+import { pendingWhere } from '../deliveries/queue-table.ts';
 import { CALLBACKS, WebhookEntity } from './webhooks.ts';
 
 /**

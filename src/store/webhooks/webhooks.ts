@@ -9,8 +9,8 @@ import {
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
-import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
-import { removeDeliveries } from '../deliveries/pending-deliveries.ts';
+import { pendingWhere } from '../deliveries/queue-table.ts';
+import { removeDeliveries } from '../deliveries/remove.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({

@@ -8,7 +8,7 @@ export const bugs: readonly Bug[] = [
     rules: ['reminded until the end'],
     edits: [
       {
-        file: 'src/store/deliveries/session-notifications.ts',
+        file: 'src/store/deliveries/find-notified.ts',
         find: "  if (session.status !== 'open') return { refusal: notSent.ended };\n",
         replace: '',
       },
@@ -19,7 +19,7 @@ export const bugs: readonly Bug[] = [
     rules: ['one callback for each ask'],
     edits: [
       {
-        file: 'src/store/deliveries/callback-deliveries.ts',
+        file: 'src/store/deliveries/enqueue.ts',
         find: "'session.declined': { outcome: 'declined' }",
         replace: "'session.declined': { outcome: 'cancelled' }",
       },
@@ -35,7 +35,7 @@ export const bugs: readonly Bug[] = [
     ],
     edits: [
       {
-        file: 'src/store/deliveries/delivery-queue-table.ts',
+        file: 'src/store/deliveries/queue-table.ts',
         find: '(leased_until is null or leased_until <= now())`;',
         replace: 'leased_until is null`;',
       },
@@ -46,7 +46,7 @@ export const bugs: readonly Bug[] = [
     rules: ['mails at least once', 'owners are asked to confirm'],
     edits: [
       {
-        file: 'src/store/deliveries/delivery-inserts.ts',
+        file: 'src/store/deliveries/enqueue-mails.ts',
         find: `  await db.execute(
     \`with taken as (
        update events set fanned_out_at = now()
@@ -66,7 +66,7 @@ export const bugs: readonly Bug[] = [
      ),`,
       },
       {
-        file: 'src/store/deliveries/delivery-inserts.ts',
+        file: 'src/store/deliveries/enqueue-mails.ts',
         find: '[eventIds, JSON.stringify(mails), since?.since ?? null],',
         replace: '[taken.map((row) => row.id), JSON.stringify(mails), since?.since ?? null],',
       },

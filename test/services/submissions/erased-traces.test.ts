@@ -6,7 +6,7 @@ import { removeFiles, removeOld } from '../../../src/delivery/sweeps/sweeps.ts';
 import { newId } from '../../../src/domain/ids.ts';
 import { createAdmin } from '../../../src/services/admin/admin.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
-import { fanOutEvents } from '../../../src/store/deliveries/delivery-inserts.ts';
+import { fanOutEvents } from '../../../src/store/deliveries/enqueue-mails.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { startDelivery } from '../../support/delivery.ts';

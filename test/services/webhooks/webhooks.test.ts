@@ -8,7 +8,7 @@ import {
   WebhooksService,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
-import { insertTestDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
+import { insertTestDelivery } from '../../../src/store/deliveries/enqueue.ts';
 import { engines } from '../../support/database.ts';
 import { endDelivery } from '../../support/delivery.ts';
 import { failureOf } from '../../support/failures.ts';

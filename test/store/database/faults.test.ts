@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase, type Queries } from '../../../src/store/database/database.ts';
-import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
-import { findDueWork } from '../../../src/store/deliveries/delivery-queue-table.ts';
+import { findDueWork } from '../../../src/store/deliveries/due.ts';
+import { listDeliveries } from '../../../src/store/deliveries/log.ts';
 import { listEventsById, listWaitingEvents } from '../../../src/store/events.ts';
 import { findForm, findFormState } from '../../../src/store/forms/forms.ts';
 import { listAskedFields } from '../../../src/store/forms/versions.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import type { Queries } from '../../../src/store/database/database.ts';
-import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
-import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
-import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
-import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
-import { purgeDeliveries } from '../../../src/store/deliveries/pending-deliveries.ts';
+import { claimDue } from '../../../src/store/deliveries/claim.ts';
+import { queueMails } from '../../../src/store/deliveries/enqueue-mails.ts';
+import { findDelivery, listDeliveries } from '../../../src/store/deliveries/log.ts';
+import { purgeDeliveries } from '../../../src/store/deliveries/remove.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/settle.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { endDelivery } from '../../support/delivery.ts';
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import type { Queries, Transaction } from '../../../src/store/database/queries.ts';
-import type { Claim } from '../../../src/store/deliveries/claim.ts';
-import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
-import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
-import { claimByReceiver, claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
-import type { FreeCapacity } from '../../../src/store/deliveries/delivery-queue-table.ts';
-import { replayDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
-import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
+import { claimByReceiver, claimDue } from '../../../src/store/deliveries/claim.ts';
+import type { Claim } from '../../../src/store/deliveries/claimed.ts';
+import { queueMails } from '../../../src/store/deliveries/enqueue-mails.ts';
+import type { FreeCapacity } from '../../../src/store/deliveries/fairness.ts';
+import { findDelivery, listDeliveries } from '../../../src/store/deliveries/log.ts';
+import { replayDelivery } from '../../../src/store/deliveries/replay.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/settle.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../../support/delivery.ts';
 

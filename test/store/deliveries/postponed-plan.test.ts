@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { postponeDeliveries } from '../../../src/store/deliveries/pending-deliveries.ts';
+import { postponeDeliveries } from '../../../src/store/deliveries/postpone.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { deliveredByWebhook, givenForm, givenWebhook } from '../../support/delivery.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { sentBody } from '../../../src/domain/events/bodies.ts';
 import type { Database } from '../../../src/store/database/database.ts';
-import type { Claim } from '../../../src/store/deliveries/claim.ts';
-import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
-import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
-import { findDueWork, releaseAbandoned } from '../../../src/store/deliveries/delivery-queue-table.ts';
-import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
-import type { Capacity } from '../../../src/store/deliveries/webhook-deliveries.ts';
+import { claimDue } from '../../../src/store/deliveries/claim.ts';
+import type { Claim } from '../../../src/store/deliveries/claimed.ts';
+import { findDueWork, releaseAbandoned } from '../../../src/store/deliveries/due.ts';
+import type { Capacity } from '../../../src/store/deliveries/fairness.ts';
+import { listDeliveries } from '../../../src/store/deliveries/log.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/settle.ts';
 import { type Commit, createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { endLeases } from '../../support/delivery.ts';

@@ -1,6 +1,12 @@
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import type { NotifiedFacts } from '../../domain/events/bodies.ts';
+import { eventTypes } from '../../domain/events/index.ts';
+import { newId } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
-import type { Queries } from '../database/queries.ts';
-import { tenantOf } from './delivery-queue-table.ts';
+import type { Queries, Transaction } from '../database/queries.ts';
+import { insertEvents } from '../events.ts';
+import type { Session } from '../sessions/session-table.ts';
+import { tenantOf } from './fairness.ts';
 
 /**
  * Marks events as fanned out and queues their emails, in one statement.
@@ -62,6 +68,80 @@ export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
   await db.execute(
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
     [JSON.stringify(mails)],
+  );
+}
+
+/**
+ * Stores the events of a session's notifications, and queues the emails and the deliveries to the webhook that it
+ * names: the first is due at once, each reminder after its time. Call it in the transaction that stores the session,
+ * then notify the workers. `at` is in milliseconds.
+ *
+ * What is due is sent only if the session is still open then.
+ */
+export async function queueNotifications(
+  tx: Transaction,
+  { id: sessionId, projectId, formId, notify, metadata, expiresAt, context }: Session,
+  { at, ...facts }: Pick<NotifiedFacts, 'url' | 'project' | 'question'> & { at: number },
+): Promise<void> {
+  if (notify === null) return;
+  const { email, webhookId, message, remindAfter, eventIds } = notify;
+  const createdAt = new Date(at);
+  const about = {
+    sessionId,
+    formId,
+    ...facts,
+    ...(context?.title !== undefined && { title: context.title }),
+    ...(message !== undefined && { message }),
+    expiresAt: expiresAt.toISOString(),
+    metadata,
+  };
+  const notices = eventIds.map((eventId, reminder) => ({
+    eventId,
+    reminder,
+    id: newId('dlv', at),
+    delaySeconds: remindAfter[reminder - 1] ?? 0,
+  }));
+  await insertEvents(
+    tx,
+    notices.map(({ eventId, reminder }) => ({
+      id: eventId,
+      projectId,
+      formId,
+      sessionId,
+      type: 'session.notified',
+      body: eventTypes['session.notified'].body(
+        { id: eventId, at: createdAt.toISOString() },
+        { ...about, reminder },
+      ),
+      createdAt,
+      fannedOutAt: createdAt,
+    })),
+  );
+  if (webhookId !== undefined) await queueForWebhook(tx, webhookId, notices);
+  if (email === undefined) return;
+  const mails = notices.map(({ eventId, delaySeconds, reminder }) => ({
+    id: newId('dlv', at),
+    eventId,
+    projectId,
+    formId,
+    keyless: false,
+    kind: 'question',
+    receiver: addressKey(email),
+    mail: { to: email, eventId: null, reminder },
+    delaySeconds,
+  }));
+  await queueMails(tx, mails);
+}
+
+async function queueForWebhook(tx: Transaction, webhookId: string, notices: object[]): Promise<void> {
+  await tx.execute(
+    `insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url, due_at,
+       created_at, queued_at)
+     select n.id, e.project_id, e.form_id, e.id, w.id, ${tenantOf('w.project_id', 'w.keyless')}, 'webhook', e.type, w.id, w.url,
+       ${toMillisecond(`now() + n."delaySeconds" * interval '1 second'`)}, e.created_at, now()
+     from json_to_recordset($1::json) as n(id text, "eventId" text, "delaySeconds" double precision)
+       join events e on e.id = n."eventId" join webhooks w on w.id = $2`,
+    [JSON.stringify(notices), webhookId],
   );
 }
 

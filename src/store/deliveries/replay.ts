@@ -3,10 +3,9 @@ import { demoFormId, instantOf, KEYLESS_CREATOR, smallestIdAt } from '../../doma
 import { toMillisecond } from '../database/columns.ts';
 import type { Queries, Row, Transactions } from '../database/queries.ts';
 import { createSlices } from '../database/slices.ts';
-import { EventEntity, type NewEvent } from '../events.ts';
 import { closedAt, type Webhook } from '../webhooks/webhooks.ts';
-import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
-import { isWanted, newDeliveryId } from './webhook-deliveries.ts';
+import { isWanted, newDeliveryId } from './enqueue.ts';
+import { tenantOf } from './fairness.ts';
 
 /**
  * Takes a finished delivery to a webhook, or email of a submission, back into the queue, due at once and at the
@@ -78,36 +77,6 @@ function missedOf({ missedBy: { id, projectId, events } }: { missedBy: Webhook }
     await tx.select('select id from webhooks where id = $1 for update', [id]);
     return tx.execute(QUEUE_MISSED, [id, ...bounds, projectId, types]);
   };
-}
-
-/**
- * Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers.
- */
-export async function insertTestDelivery(
-  db: Queries,
-  { event, delivery }: { event: NewEvent; delivery: TestDelivery },
-): Promise<void> {
-  const { id, webhookId, url, keyless } = delivery;
-  const { createdAt, projectId, formId, type } = event;
-  await db.write(async (em) => {
-    await em.insert(EventEntity, { ...event, fannedOutAt: createdAt });
-    await em.insert(QueuedDeliveryEntity, {
-      id,
-      projectId,
-      formId,
-      eventId: event.id,
-      webhookId,
-      share: keyless ? `${projectId} keyless` : projectId,
-      channel: 'webhook',
-      kind: type,
-      receiver: webhookId,
-      url,
-      mail: null,
-      dueAt: createdAt,
-      createdAt,
-      queuedAt: createdAt,
-    });
-  });
 }
 
 /** Attempts that the log kept with the delivery become rows, since further ones follow. */
@@ -195,5 +164,3 @@ export type ReplayRange = ({ webhookId: string } | { formId: string } | { missed
 
 /** Takes those of a slice, up to a number, and returns the row of `queueTaken`. */
 type Take = (tx: Queries, bounds: [from: string, end: string, limit: number]) => Promise<Row[]>;
-
-type TestDelivery = { id: string; webhookId: string; url: string; keyless: boolean };

@@ -1,78 +1,8 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { smallestIdAt } from '../../domain/ids.ts';
 import { textOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries, Transactions } from '../database/queries.ts';
 import { createSlices } from '../database/slices.ts';
-import { isResumable, pendingWhere, tenantOf } from './delivery-queue-table.ts';
-
-/** Deletes the pending deliveries of a webhook. */
-export async function dropPendingDeliveries(db: Queries, webhookId: string): Promise<void> {
-  await removePending(db, 'webhook_id = $1', [webhookId]);
-}
-
-/** Makes a form's emails to an address that wait for its confirmation due at once; then notify the workers. */
-export async function releaseWaitingMail(
-  db: Queries,
-  { formId, address }: { formId: string; address: string },
-): Promise<void> {
-  await db.execute(
-    `update delivery_queue set due_at = ${toMillisecond('now()')}
-     where form_id = $2 and receiver = $1 and kind = 'owner' and first_lease_until is null
-       and leased_until is null and due_at > now()`,
-    [addressKey(address), formId],
-  );
-}
-
-/** Removes up to `limit` finished deliveries that were made before a time, with their attempts. Returns how many. */
-export async function purgeDeliveries(db: Queries, before: number, limit: number): Promise<number> {
-  return removeFinished(db, 'id < $1 order by id limit $2 for update skip locked', [
-    smallestIdAt('dlv', before),
-    limit,
-  ]);
-}
-
-/**
- * Removes deliveries, pending and finished, that fulfil a condition on an indexed column, with their attempts:
- * up to `limit` of each if there is one. Returns how many at most of a kind.
- *
- * The queue comes first: what is settled meanwhile is in the log by the time that this is looked at.
- */
-export async function removeDeliveries(
-  db: Queries,
-  condition: string,
-  params: unknown[],
-  limit?: number,
-): Promise<number> {
-  const limited = limit === undefined ? '' : ` limit ${limit}`;
-  const pending = await removePending(db, condition, params, limited);
-  const finished = await removeFinished(db, `${condition}${limited} for update`, params);
-  return Math.max(pending, finished);
-}
-
-async function removePending(
-  db: Queries,
-  condition: string,
-  params: unknown[],
-  limited = '',
-): Promise<number> {
-  const rows = await db.execute(
-    `with gone as materialized (${pendingWhere(condition)}${limited}),
-       attempts_gone as (delete from attempts where delivery_id = any(array(select id from gone)))
-     delete from delivery_queue where id = any(array(select id from gone)) returning id`,
-    params,
-  );
-  return rows.length;
-}
-
-async function removeFinished(db: Queries, selection: string, params: unknown[]): Promise<number> {
-  const rows = await db.execute(
-    `with gone as materialized (select id from deliveries where ${selection}),
-       attempts_gone as (delete from attempts where delivery_id = any(array(select id from gone)))
-     delete from deliveries where id = any(array(select id from gone)) returning id`,
-    params,
-  );
-  return rows.length;
-}
+import { tenantOf } from './fairness.ts';
 
 /** What a postponed delivery shows as its error. */
 export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
@@ -93,9 +23,6 @@ export function postponedTo(openUntil: string, id: string, end: string): string 
     `${openUntil} + (1 + abs(hashtext(${id}) % 1000) / 1000.0) * ${seconds} * interval '1 second'`;
   return `least(${behind(BEHIND_SECONDS)}, greatest(${behind(LEAST_BEHIND_SECONDS)}, ${end}))`;
 }
-
-/** SQL of the end of the retry schedule of what is queued now. */
-export const END_OF_NEW = `now() + "totalSeconds" * interval '1 second'`;
 
 /**
  * Postpones what is due to a webhook before its circuit breaker tries it again at `openUntil`: the first
@@ -185,6 +112,25 @@ export async function resumeDeliveries(database: Transactions & Queries, webhook
     webhookId,
   ]);
 }
+
+/** Makes a form's emails to an address that wait for its confirmation due at once; then notify the workers. */
+export async function releaseWaitingMail(
+  db: Queries,
+  { formId, address }: { formId: string; address: string },
+): Promise<void> {
+  await db.execute(
+    `update delivery_queue set due_at = ${toMillisecond('now()')}
+     where form_id = $2 and receiver = $1 and kind = 'owner' and first_lease_until is null
+       and leased_until is null and due_at > now()`,
+    [addressKey(address), formId],
+  );
+}
+
+/**
+ * SQL, of webhooks whose receivers have answered again after failures: deliveries that were postponed for them are
+ * still to be made due.
+ */
+export const isResumable = 'open_until is not null and failing_since is null';
 
 /** Of one slice: some milliseconds of row locks. */
 const GROUP = 1_000;

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, keysWithout, rowsOf, text, time, timeOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
+import { pendingWhere } from './queue-table.ts';
 
 /** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
 export const DeliveryEntity = defineEntity({
@@ -103,6 +104,23 @@ export async function listSubmissionDeliveries(
   const found = await findNewest(db, [submissionId, limit], { pending: of, finished: of });
   return found.map(({ delivery }) => delivery);
 }
+
+/** What became of the deliveries of events, by event. Those that were removed are missing. */
+export async function listEventDeliveries(db: Queries, eventIds: string[]): Promise<EventDelivery[]> {
+  if (eventIds.length === 0) return [];
+  const of = 'event_id = any($1)';
+  const rows = await db.select(
+    `select ${notifications.columns} from deliveries where ${of}
+     union all ${pendingWhere(of, `event_id, 'pending', null::timestamptz, error`)}`,
+    [eventIds],
+  );
+  return rows.map(notifications.map);
+}
+
+const notifications = rowsOf(DeliveryEntity, ['eventId', 'status', 'deliveredAt', 'error']);
+
+/** `error` is why it failed, or what it waits for. */
+export type EventDelivery = ReturnType<typeof notifications.map>;
 
 /** The newest `$2` of the deliveries that fulfil conditions; in parts that each have an index for the order. */
 async function findNewest(

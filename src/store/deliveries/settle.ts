@@ -3,8 +3,8 @@ import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS, closedAt } from '../webhooks/webhooks.ts';
-import { tenantOf } from './delivery-queue-table.ts';
-import { POSTPONED_ERROR, postponedTo } from './pending-deliveries.ts';
+import { tenantOf } from './fairness.ts';
+import { POSTPONED_ERROR, postponedTo } from './postpone.ts';
 
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the log, the
