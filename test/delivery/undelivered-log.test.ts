@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { type AttemptOptions, createAttempts, type Outcome } from '../../src/delivery/worker/attempt.ts';
+import { type Outcome, refused } from '../../src/delivery/outcome.ts';
+import { type AttemptOptions, createAttempts } from '../../src/delivery/worker/attempt.ts';
 import type { Claim } from '../../src/store/deliveries/claimed.ts';
 import { openTestDatabase } from '../support/database.ts';
 import {
@@ -40,10 +41,7 @@ describe('an attempt that was not delivered', () => {
 
   it('is in the log when a mail is dropped', async () => {
     const { log, lines } = logOfLines();
-    const attempt = attemptsOf(
-      { log },
-      { outcome: 'dropped', error: 'The address has stopped these emails.' },
-    );
+    const attempt = attemptsOf({ log }, { stage: 'before sending', cause: 'mail_stopped' });
 
     await attempt(aMail('dlv_1'));
 
@@ -61,10 +59,11 @@ describe('an attempt that was not delivered', () => {
   it('is counted where a hundred like it are logged, and hides none of another kind', async () => {
     const { log, lines } = logOfLines();
     let now = 0;
+    const waiting: Outcome = { stage: 'before sending', cause: 'questions_used_up', waitMs: 1 };
     const results: Outcome[] = [
-      ...Array<Outcome>(150).fill({ outcome: 'waits', error: 'Waits.', waitMs: 1 }),
-      { outcome: 'failed', error: 'Refused.', responseStatus: 550 },
-      { outcome: 'waits', error: 'Waits.', waitMs: 1 },
+      ...Array<Outcome>(150).fill(waiting),
+      { stage: 'answered', next: 'retry', error: 'Refused.', responseStatus: 550 },
+      waiting,
     ];
     const attempt = attemptsOf({ log, now: () => now }, ...results);
 
@@ -86,7 +85,7 @@ function logOfLines() {
 
 /** Attempts of mails that end so, one after the other. */
 function attemptsOf(given: Partial<AttemptOptions>, ...outcomes: Outcome[]) {
-  const send = async () => outcomes.shift() ?? { outcome: 'dropped' as const, error: 'No outcome is given.' };
+  const send = async () => outcomes.shift() ?? refused('event_gone');
   const settings = { schedule: [0, 1] } as unknown as AttemptOptions['settings'];
   const attempt = createAttempts({
     settings,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MAIL_STOPPED } from '../../src/domain/delivery/mails.ts';
+import { because } from '../../src/domain/delivery/causes.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { oneEngine, openTestDatabase } from '../support/database.ts';
@@ -116,7 +116,7 @@ describe.each(oneEngine('postgres'))('mails about a webhook that fails, on %s', 
       `select receiver, status, error from deliveries where channel = 'mail' order by receiver`,
     );
     expect(logged).toMatchObject([
-      { receiver: operatorEmail, status: 'failed', error: MAIL_STOPPED },
+      { receiver: operatorEmail, status: 'failed', error: because('mail_stopped').error },
       { receiver: 'owner@example.com', status: 'delivered' },
     ]);
   });

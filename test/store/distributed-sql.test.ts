@@ -111,7 +111,7 @@ async function runRare(databaseUrl: string): Promise<void> {
   const missed = { id, formId, idempotencyKey: null, sessionId: null, respondentKey: null };
   const undo = new Error('Nothing is to stay');
   const work = database.transaction(async (tx) => {
-    await parkEvent(tx, { id: 'dlv_none', eventId: 'evt_none', kind: 'owner', error: 'None' });
+    await parkEvent(tx, { id: 'dlv_none', eventId: 'evt_none', kind: 'owner' });
     await replayDelivery(tx, { projectId, id: 'dlv_none' });
     await releaseAbandoned(tx, 1);
     await renewLeases(tx, []);

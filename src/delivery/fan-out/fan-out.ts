@@ -88,8 +88,7 @@ async function park(
   );
   const { mails } = effectsOf(type);
   const kind = mails === 'submission' ? 'owner' : mails;
-  const parked = { id: newId('dlv', now()), eventId, kind, error: 'The service could not make the email.' };
-  await parkEvent(database, parked);
+  await parkEvent(database, { id: newId('dlv', now()), eventId, kind });
   return [];
 }
 

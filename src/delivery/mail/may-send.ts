@@ -1,9 +1,7 @@
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import {
-  MAIL_STOPPED,
   type MailAllowance,
   notifiedAs,
-  notSent,
   questionsToMailbox,
   REQUESTS_A_DAY,
   requestAllowances,
@@ -22,7 +20,7 @@ import { hasConfirmed, isMailStopped, listConfirmedRecipients } from '../../stor
 import { isCodeOpen } from '../../store/mail/mailed-links.ts';
 import { findOwnerStanding } from '../../store/owners/owners.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { Outcome } from '../worker/attempt.ts';
+import { type NothingSent, refused, waits } from '../outcome.ts';
 import { queuedMailSchema } from './compose.ts';
 import { isOwner, isOwnerConfirmed } from './recipients.ts';
 
@@ -36,12 +34,12 @@ export async function findMailRefusal(
   options: MailLimitOptions,
   claim: Claim,
   addressee: Addressee,
-): Promise<Refusal | null> {
+): Promise<NothingSent | null> {
   const { to } = addressee;
   if (claim.kind === 'sign_in') return refuseSignIn(options, claim, to);
   const refuse = limits.get(claim.kind);
   const form = refuse && (await findAnyForm(options.database, claim.formId));
-  if (form === null) return dropped('The form was deleted.');
+  if (form === null) return refused('form_deleted');
   // Asked first, since answers can wait in thousands.
   const wait = form && claim.kind === 'owner' ? await waitForOwner(options, claim, form, to) : null;
   if (wait !== null) return wait;
@@ -50,10 +48,94 @@ export async function findMailRefusal(
   // Emails that are about no form are about the project.
   const formId = claim.formId === '' ? claim.projectId : claim.formId;
   if (await isMailStopped(options.database, { address: to, formId, unasked })) {
-    return dropped(MAIL_STOPPED);
+    return refused('mail_stopped');
   }
   return refuse && form ? refuse(options, claim, form, addressee) : null;
 }
+
+/**
+ * Answers to a form made without a key go to nobody but an owner who has confirmed, or need not, and to those whom this
+ * owner has added and who have confirmed, too.
+ */
+async function waitForOwner(
+  { database, settings, now }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<NothingSent | null> {
+  if (!isKeyless(form)) return null;
+  if (isOwnerConfirmed(form, settings) && (isOwner(form, to) || (await isRecipient(database, form, to))))
+    return null;
+  return isOlder(claim, settings.retentionDays, now())
+    ? refused('confirmed_too_late')
+    : waits('owner_unconfirmed', DAY_MS);
+}
+
+/**
+ * Answers go to nobody but who is the owner, or a confirmed recipient, by now; and a few of a form made with a key to
+ * an owner who has not confirmed.
+ */
+const refuseOwnerMail: RefuseMail = async ({ database, settings }, claim, form, { to }) => {
+  if (isOwner(form, to)) {
+    if (claim.step > 0 || isOwnerConfirmed(form, settings)) return null;
+  } else {
+    return (await isRecipient(database, form, to)) ? null : refused('no_recipient');
+  }
+  const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
+  const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
+  return usedUp && waits('owner_unconfirmed', usedUp.waitMs);
+};
+
+/** Notices that are too many are dropped: the next answer a day later causes another. */
+const refuseNotice: RefuseMail = async ({ database, settings }, claim, form, { to }) => {
+  if (!isOwner(form, to) || isOwnerConfirmed(form, settings)) return refused('nothing_waits');
+  if (claim.step > 0) return null;
+  const { createdFrom } = form;
+  const usedUp = await takeMailAllowances(database, claim.id, [
+    { holder: mailboxOf(to), kind: 'notice', limit: NOTICES_A_DAY },
+    ...(createdFrom === null
+      ? []
+      : [{ holder: createdFrom, kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }]),
+  ]);
+  return usedUp && refused('notices_used_up');
+};
+
+/** A request that was counted when it was made is not counted again. */
+const refuseRequest: RefuseMail = async ({ database, now }, claim, form, { to, countedAs = claim.id }) => {
+  if (claim.step > 0) return null;
+  if (isOlder(claim, REQUEST_DAYS, now())) return refused('asked_too_often');
+  const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, to));
+  return usedUp && waits('requests_used_up', usedUp.waitMs);
+};
+
+/** Nobody is emailed of a session that has ended. What is too much for today waits for another day. */
+const refuseQuestion: RefuseMail = async (
+  { database, secretKey, settings },
+  { id, projectId, step, content },
+  _form,
+  { to },
+) => {
+  const notified = await findNotified(database, content.eventId ?? '');
+  if ('refusal' in notified) return refused(notified.refusal);
+  if (await isMailStopped(database, { address: to, formId: projectId })) return refused('mail_stopped');
+  if (step > 0) return null;
+  const { keyId = '' } = notified.session.notify ?? {};
+  const isStranger = !(await hasConfirmed(database, to));
+  const strangers = isStranger
+    ? await takeMailAllowances(database, notifiedAs(secretKey, to), [
+        strangersOfKey(await findFirstMaker(database, keyId), settings.notifyMailboxesPerKey),
+      ])
+    : null;
+  if (strangers !== null) return waits('strangers_used_up', strangers.waitMs);
+  const usedUp = await takeMailAllowances(database, id, [questionsToMailbox(to)]);
+  return usedUp && waits('questions_used_up', usedUp.waitMs);
+};
+
+/** Codes were counted when they were asked for; the person who asked for one that is over has gone. */
+const refuseCode: RefuseMail = async ({ database }, { content }) => {
+  const { codeId = '' } = mailIn(content);
+  return (await isCodeOpen(database, codeId)) ? null : refused('code_over');
+};
 
 /** What limits each kind of email about a form. The others go to who has asked for them. */
 const limits = new Map<string, RefuseMail>([
@@ -67,107 +149,6 @@ const limits = new Map<string, RefuseMail>([
 ]);
 
 /**
- * Answers to a form made without a key go to nobody but an owner who has confirmed, or need not, and to those whom this
- * owner has added and who have confirmed, too.
- */
-async function waitForOwner(
-  { database, settings, now }: MailLimitOptions,
-  claim: Claim,
-  form: Form,
-  to: string,
-): Promise<Refusal | null> {
-  if (!isKeyless(form)) return null;
-  if (isOwnerConfirmed(form, settings) && (isOwner(form, to) || (await isRecipient(database, form, to))))
-    return null;
-  return isOlder(claim, settings.retentionDays, now())
-    ? dropped('The owner did not confirm the address in time.')
-    : { outcome: 'waits', error: UNCONFIRMED, waitMs: DAY_MS };
-}
-
-/**
- * Answers go to nobody but who is the owner, or a confirmed recipient, by now; and a few of a form made with a key to
- * an owner who has not confirmed.
- */
-async function refuseOwnerMail(
-  { database, settings }: MailLimitOptions,
-  claim: Claim,
-  form: Form,
-  { to }: Addressee,
-): Promise<Refusal | null> {
-  if (isOwner(form, to)) {
-    if (claim.step > 0 || isOwnerConfirmed(form, settings)) return null;
-  } else {
-    return (await isRecipient(database, form, to)) ? null : dropped('The address gets no answers any more.');
-  }
-  const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
-  const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
-  return usedUp && { outcome: 'waits', error: UNCONFIRMED, waitMs: usedUp.waitMs };
-}
-
-/** Notices that are too many are dropped: the next answer a day later causes another. */
-async function refuseNotice(
-  { database, settings }: MailLimitOptions,
-  claim: Claim,
-  form: Form,
-  { to }: Addressee,
-): Promise<Refusal | null> {
-  if (!isOwner(form, to) || isOwnerConfirmed(form, settings))
-    return dropped('Nothing waits for the address.');
-  if (claim.step > 0) return null;
-  const { createdFrom } = form;
-  const usedUp = await takeMailAllowances(database, claim.id, [
-    { holder: mailboxOf(to), kind: 'notice', limit: NOTICES_A_DAY },
-    ...(createdFrom === null
-      ? []
-      : [{ holder: createdFrom, kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }]),
-  ]);
-  return usedUp && dropped('Not sent: there were enough notices today.');
-}
-
-/** A request that was counted when it was made is not counted again. */
-async function refuseRequest(
-  { database, now }: MailLimitOptions,
-  claim: Claim,
-  form: Form,
-  { to, countedAs = claim.id }: Addressee,
-): Promise<Refusal | null> {
-  if (claim.step > 0) return null;
-  if (isOlder(claim, REQUEST_DAYS, now())) return dropped('Not sent: the address was asked too often.');
-  const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, to));
-  const error = 'Waits: the address was asked to confirm often today.';
-  return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
-}
-
-/** Nobody is emailed of a session that has ended. What is too much for today waits for another day. */
-async function refuseQuestion(
-  { database, secretKey, settings }: MailLimitOptions,
-  { id, projectId, step, content }: Claim,
-  _form: Form,
-  { to }: Addressee,
-): Promise<Refusal | null> {
-  const notified = await findNotified(database, content.eventId ?? '');
-  if ('refusal' in notified) return dropped(notified.refusal);
-  if (await isMailStopped(database, { address: to, formId: projectId })) return dropped(MAIL_STOPPED);
-  if (step > 0) return null;
-  const { keyId = '' } = notified.session.notify ?? {};
-  const isStranger = !(await hasConfirmed(database, to));
-  const strangers = isStranger
-    ? await takeMailAllowances(database, notifiedAs(secretKey, to), [
-        strangersOfKey(await findFirstMaker(database, keyId), settings.notifyMailboxesPerKey),
-      ])
-    : null;
-  if (strangers !== null) return { outcome: 'waits', error: notSent.strangers, waitMs: strangers.waitMs };
-  const usedUp = await takeMailAllowances(database, id, [questionsToMailbox(to)]);
-  return usedUp && { outcome: 'waits', error: notSent.tooMany, waitMs: usedUp.waitMs };
-}
-
-/** Codes were counted when they were asked for; the person who asked for one that is over has gone. */
-async function refuseCode({ database }: MailLimitOptions, { content }: Claim): Promise<Refusal | null> {
-  const { codeId = '' } = mailIn(content);
-  return (await isCodeOpen(database, codeId)) ? null : dropped('The code has expired, or was replaced.');
-}
-
-/**
  * Links to sign in go to owners alone. Anybody can ask for one in another's name, so that a mailbox that has not
  * confirmed to own a form, which strangers can name it for, gets fewer.
  */
@@ -175,18 +156,18 @@ async function refuseSignIn(
   { database, now }: MailLimitOptions,
   claim: Claim,
   to: string,
-): Promise<Refusal | null> {
-  if (claim.id < smallestIdAt('dlv', now() - SIGN_IN_WAIT_MS)) return dropped('Asked for too long ago.');
+): Promise<NothingSent | null> {
+  if (claim.id < smallestIdAt('dlv', now() - SIGN_IN_WAIT_MS)) return refused('asked_too_long_ago');
   const standing = await findOwnerStanding(database, addressKey(to));
-  if (standing === 'none') return dropped('The address owns no form.');
+  if (standing === 'none') return refused('no_owner');
   const unasked = standing === 'unconfirmed';
   if (await isMailStopped(database, { address: to, formId: SIGN_IN_MAILS, unasked })) {
-    return dropped(MAIL_STOPPED);
+    return refused('mail_stopped');
   }
   if (claim.step > 0) return null;
   const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
   const usedUp = await takeMailAllowances(database, claim.id, signInAllowances(claim, mailboxOf(to), limit));
-  return usedUp && dropped('Not sent: the daily limit of these emails is reached.');
+  return usedUp && refused('sign_ins_used_up');
 }
 
 /** What others ask for doesn't use up the emails for a device that has signed in, nor one client all of the others. */
@@ -210,12 +191,6 @@ async function isRecipient(database: Database, { id }: Form, to: string): Promis
 function isOlder({ id }: Claim, days: number, now: number): boolean {
   return id < smallestIdAt('dlv', now - days * DAY_MS);
 }
-
-function dropped(error: string): Refusal {
-  return { outcome: 'dropped', error };
-}
-
-const UNCONFIRMED = 'Waits: the owner has not confirmed the address.';
 
 /** To one mailbox over the whole service. */
 const NOTICES_A_DAY = 3;
@@ -245,6 +220,4 @@ type RefuseMail = (
   claim: Claim,
   form: Form,
   addressee: Addressee,
-) => Promise<Refusal | null>;
-
-type Refusal = Extract<Outcome, { outcome: 'waits' | 'dropped' }>;
+) => Promise<NothingSent | null>;

@@ -4,7 +4,7 @@ import { mailLinkUrl } from '../../domain/links.ts';
 import { isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, QueuedMailContent } from '../../store/deliveries/claimed.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { Outcome } from '../worker/attempt.ts';
+import { type Outcome, refused } from '../outcome.ts';
 import { type ComposeOptions, composeMail, MakingFailed, queuedMailSchema } from './compose.ts';
 import { findMailRefusal } from './may-send.ts';
 import type { MailMessage } from './message.ts';
@@ -20,7 +20,7 @@ export function createMailSender(options: MailSenderOptions): MailSender {
       signal.throwIfAborted();
       const addressee = recipientSchema.parse(content.mail);
       const { to } = addressee;
-      if (!isEmailAddress(to)) return { outcome: 'dropped', error: 'Not an address.' };
+      if (!isEmailAddress(to)) return refused('no_address');
       const refusal = await findMailRefusal(options, claim, addressee);
       if (refusal !== null) return refusal;
 
@@ -29,18 +29,18 @@ export function createMailSender(options: MailSenderOptions): MailSender {
         options.log.error({ err: error, delivery: claim.id }, 'Could not make an email; it has failed.');
         return error;
       });
-      if (mail instanceof MakingFailed)
-        return { outcome: 'dropped', error: 'The service could not make the email.' };
-      if (mail === null)
-        return {
-          outcome: 'dropped',
-          error: 'What it is about was removed, or is no longer for this address.',
-        };
+      if (mail instanceof MakingFailed) return refused('mail_not_made');
+      if (mail === null) return refused('subject_gone');
 
       try {
         const written = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
         const response = await transport.send({ ...written, signal }, claim.id);
-        return { outcome: 'delivered', responseStatus: statusIn(response), responseBody: response };
+        return {
+          stage: 'answered',
+          next: 'done',
+          responseStatus: statusIn(response),
+          responseBody: response,
+        };
       } catch (error) {
         if (signal.aborted || isLocalFault(error)) throw error;
         return failureOf(error);
@@ -79,25 +79,22 @@ function unencoded(text: string): string {
   return text.replaceAll('=?', '=\u2060?');
 }
 
-function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
+function failureOf(error: unknown): Outcome {
   const { responseStatus, response } = smtpAnswer(error);
   const cause = connectionCause(error);
   // After the message it is about that.
   const isBusy = responseStatus === 421 && codeOf(error) !== 'EMESSAGE';
-  return {
-    outcome: 'failed',
-    error: reasonOf(error, cause, responseStatus),
-    final: isUnknownRecipient(error),
-    isBusy,
-    responseStatus,
-    responseBody: response?.slice(0, MAX_RESPONSE_CHARS),
-    facts: {
-      code: cause.code,
-      ...(cause.advice && { hint: cause.advice }),
-      ...(isBusy && { hint: 'If it takes fewer connections, say how many in SMTP_URL: ?maxConnections=2.' }),
-      ...(codeOf(error) === 'EAUTH' && !isBusy && { hint: 'The mail server refuses the login in SMTP_URL.' }),
-    },
+  const facts = {
+    code: cause.code,
+    ...(cause.advice && { hint: cause.advice }),
+    ...(isBusy && { hint: 'If it takes fewer connections, say how many in SMTP_URL: ?maxConnections=2.' }),
+    ...(codeOf(error) === 'EAUTH' && !isBusy && { hint: 'The mail server refuses the login in SMTP_URL.' }),
   };
+  const responseBody = response?.slice(0, MAX_RESPONSE_CHARS);
+  const known = { error: reasonOf(error, cause, responseStatus), responseBody, facts };
+  if (responseStatus === undefined) return { stage: 'sent', ...known };
+  const next = isBusy ? 'wait' : isUnknownRecipient(error) ? 'end' : 'retry';
+  return { stage: 'answered', next, responseStatus, ...known };
 }
 
 const MAX_RESPONSE_CHARS = 2048;

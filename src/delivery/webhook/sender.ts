@@ -14,7 +14,7 @@ import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhooks/webhooks.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { Outcome } from '../worker/attempt.ts';
+import { type Outcome, refused, waits } from '../outcome.ts';
 import { BodyTooLarge, bodyOf } from './body.ts';
 import { connectorTo, systemResolver } from './connector.ts';
 import { READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
@@ -93,20 +93,19 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
   return {
     async send(claim, content, signal) {
       const { url, webhook, body: stored } = content;
-      if (webhook === null || stored === null) return { outcome: 'dropped', error: 'The event is gone.' };
+      if (webhook === null || stored === null) return refused('event_gone');
       if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
-        return { outcome: 'dropped', error: 'The webhook is turned off.' };
+        return refused('webhook_off');
       }
       const target = targets.memo(url);
-      if (target === 'refused') return { outcome: 'dropped', error: 'The URL may not be called.' };
+      if (target === 'refused') return refused('url_refused');
       const { keyless } = webhook;
       if (effectsOf(claim.kind).webhooks === 'named') {
         const notified = await findNotified(database, content.eventId);
-        if ('refusal' in notified) return { outcome: 'dropped', error: notified.refusal };
+        if ('refusal' in notified) return refused(notified.refusal);
       }
       const body = whatIsSent(stored, claim, webhook);
-      if (body === null)
-        return { outcome: 'dropped', error: 'The template makes a body of more than 1 MiB.' };
+      if (body === null) return refused('body_too_large');
       const headers = headersOf(content, webhook, target, body);
       const request = { ...target, method: 'POST', headers, body, reset: keyless } as const;
       return post(keyless ? keylessAgent : agent, request, signal);
@@ -158,25 +157,24 @@ async function post(
   } catch (error) {
     if (signal.aborted || error instanceof DatabaseUnavailable || isLocalFault(error)) throw error;
     if (error instanceof TooManyCalls) {
-      return { outcome: 'waits', error: 'Waits: too many calls to this address.', waitMs: error.waitMs };
+      return waits('calls_used_up', error.waitMs);
     }
     const { says, code } = connectionCause(error);
-    return { outcome: 'failed', error: `${says}.`, facts: { code } };
+    return { stage: 'sent', error: `${says}.`, facts: { code } };
   }
 }
 
 function outcomeOf({ status, retryAfter, location, body }: ReceiverAnswer, { origin }: Target): Outcome {
-  const answer = { responseStatus: status, responseBody: body };
-  if (status >= 200 && status < 300) return { outcome: 'delivered', ...answer };
-  if (status === 410)
-    return { outcome: 'failed', error: 'Answered 410 Gone.', final: true, gone: true, ...answer };
+  const answer = { stage: 'answered', responseStatus: status, responseBody: body } as const;
+  if (status >= 200 && status < 300) return { ...answer, next: 'done' };
+  if (status === 410) return { ...answer, next: 'turn off', error: 'Answered 410 Gone.' };
   if (PROCESSED_REDIRECTS.has(status)) {
     const host = URL.parse(location ?? '', origin)?.host ?? new URL(origin).host;
     const error = `Answered ${status} with a redirect to ${host}. Only a 2xx answer confirms that it was received.`;
-    return { outcome: 'failed', error, wasProcessed: true, ...answer };
+    return { ...answer, next: 'once more', error };
   }
   const hint = status >= 300 && status < 400 ? '; redirects are not followed' : '';
-  return { outcome: 'failed', error: `Answered ${status}${hint}.`, retryAfter, ...answer };
+  return { ...answer, next: 'retry', error: `Answered ${status}${hint}.`, retryAfter };
 }
 
 /** The address has been called as often as it may be for now. */

@@ -1,3 +1,4 @@
+import { because } from '../../domain/delivery/causes.ts';
 import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
 import { instantOf, newId } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
@@ -9,6 +10,7 @@ import type { AttemptOutcome } from '../../telemetry/metrics.ts';
 import { runWith } from '../../telemetry/trace-context.ts';
 import type { Span, Tracing } from '../../telemetry/tracing.ts';
 import type { DeliveryOptions } from '../options.ts';
+import type { LoggedFacts, Outcome } from '../outcome.ts';
 
 /**
  * Makes what attempts one claimed delivery and decides what is stored of it: delivered, given up, or when
@@ -44,14 +46,14 @@ export function createAttempts(
           : mails.send(claim, content, signal),
       );
       const result = resultOf(options, claim, outcome, { startedAt, durationMs: now() - startedAt });
-      record(claim, result, span, outcome.outcome === 'failed' ? outcome.facts : undefined);
-      return { result: { ...claimed, ...result }, gone: isGone(outcome) };
+      record(claim, result, span, 'facts' in outcome ? outcome.facts : undefined);
+      return { result: { ...claimed, ...result }, outcome };
     } catch (error) {
       if (signal.aborted) span?.end();
-      if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
+      if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 } };
       const result = afterFault(options, claim, error);
       record(claim, result, span, { err: error });
-      return { result: { ...claimed, ...result }, gone: false };
+      return { result: { ...claimed, ...result } };
     }
   };
 }
@@ -137,11 +139,11 @@ function outcomeOf({ status, attempt }: Result): AttemptOutcome {
  * name servers of one receiver can fail as ours do.
  */
 function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Result {
-  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
+  const waits = { status: 'pending', ...because('not_tried') } as const;
   if (error instanceof DatabaseUnavailable || (isPassing(error) && ageOf(options, claim) < DAY_MS))
     return { ...waits, delayMs: pauseOf(options, claim) };
   const delayMs = delayAfter(options, claim);
-  if (delayMs === null) return { status: 'failed', error: 'The service could not try it.' };
+  if (delayMs === null) return { status: 'failed', ...because('never_tried') };
   return { ...waits, delayMs, steps: 1 };
 }
 
@@ -163,32 +165,32 @@ const LEAST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 
 function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timing: Timing): Result {
-  if (outcome.outcome === 'waits')
-    return { status: 'pending', error: outcome.error, delayMs: outcome.waitMs };
-  if (outcome.outcome === 'dropped') return { status: 'failed', error: outcome.error };
-
-  const { responseStatus, responseBody } = outcome;
+  if (outcome.stage === 'before sending') {
+    const why = because(outcome.cause);
+    return 'waitMs' in outcome
+      ? { status: 'pending', ...why, delayMs: outcome.waitMs }
+      : { status: 'failed', ...why };
+  }
+  const { schedule } = options.settings;
+  const isAnswered = outcome.stage === 'answered';
   const attempt = {
     id: newId('att', timing.startedAt),
     startedAt: new Date(timing.startedAt),
     durationMs: timing.durationMs,
-    responseStatus,
-    responseBody,
+    responseStatus: outcome.responseStatus,
+    responseBody: outcome.responseBody,
   };
-  if (outcome.outcome === 'delivered') return { status: 'delivered', attempt };
-
-  const { error, final, wasProcessed, retryAfter, isBusy } = outcome;
-  if (isBusy === true && ageOf(options, claim) < longestTotal(options.settings.schedule) * 1_000)
+  if (isAnswered && outcome.next === 'done') return { status: 'delivered', attempt };
+  const { error } = outcome;
+  const next = isAnswered ? outcome.next : 'retry';
+  if (next === 'wait' && ageOf(options, claim) < longestTotal(schedule) * 1_000)
     return { status: 'pending', error, delayMs: pauseOf(options, claim) };
-  if (final === true) return { status: 'failed', error, attempt };
-  const delayMs = delayAfter(options, claim, retryAfter);
-  if (delayMs !== null && wasProcessed === true) {
-    const last = scheduleOf(claim, options.settings.schedule).length - 1;
-    return { status: 'pending', delayMs: HOUR_MS, steps: last - claim.step, error, attempt };
-  }
-  return delayMs === null
-    ? { status: 'failed', error, attempt }
-    : { status: 'pending', delayMs, error, attempt };
+  const isOver = next === 'end' || next === 'turn off';
+  const delayMs = isOver ? null : delayAfter(options, claim, isAnswered ? outcome.retryAfter : undefined);
+  if (delayMs === null) return { status: 'failed', error, attempt };
+  if (next !== 'once more') return { status: 'pending', delayMs, error, attempt };
+  const last = scheduleOf(claim, schedule).length - 1;
+  return { status: 'pending', delayMs: HOUR_MS, steps: last - claim.step, error, attempt };
 }
 
 /** Milliseconds until the next attempt; null if this was the last. */
@@ -214,12 +216,8 @@ function scheduleOf({ content }: Claim, schedule: readonly number[]): readonly n
 /** A form made without a key can name a stranger's URL, which is called no more often than this. */
 const KEYLESS_ATTEMPTS = 3;
 
-function isGone(outcome: Outcome): boolean {
-  return outcome.outcome === 'failed' && outcome.gone === true;
-}
-
-/** `gone`: the receiver answered that it wants no more. */
-export type Attempted = { result: DeliveryResult; gone: boolean };
+/** `outcome` is missing if none came of it: the service failed, or was stopped. */
+export type Attempted = { result: DeliveryResult; outcome?: Outcome };
 
 export type AttemptOptions = Pick<
   DeliveryOptions,
@@ -228,36 +226,6 @@ export type AttemptOptions = Pick<
   webhooks: { send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome> };
   mails: { send(claim: Claim, content: QueuedMailContent, signal: AbortSignal): Promise<Outcome> };
 };
-
-/** What came of an attempt. */
-export type Outcome =
-  | ({ outcome: 'delivered' } & AnswerFacts)
-  | ({
-      outcome: 'failed';
-      /** Why, in words for the owner of the webhook. Never contains a private address. */
-      error: string;
-      /** True: trying again can't help. */
-      final?: boolean;
-      /** It was probably processed: there is one more attempt, in an hour. */
-      wasProcessed?: boolean;
-      /** The receiver wants no more. */
-      gone?: boolean;
-      /** The mail server takes no connection now: this takes no step of the schedule, for as long as that lasts. */
-      isBusy?: boolean;
-      /** The `Retry-After` header of the answer. */
-      retryAfter?: string | undefined;
-      facts?: LoggedFacts;
-    } & AnswerFacts)
-  /** Nothing was attempted: a limit is reached. */
-  | { outcome: 'waits'; error: string; waitMs: number }
-  /** Nothing was attempted and nothing will be. */
-  | { outcome: 'dropped'; error: string };
-
-/** What the log says of an attempt beside its result: the cause and what the operator can do. */
-type LoggedFacts = { err?: unknown; code?: unknown; hint?: string };
-
-/** What the receiver answered: an HTTP or SMTP status, and the beginning of its text. */
-type AnswerFacts = { responseStatus?: number | undefined; responseBody?: string | undefined };
 
 type Result = Omit<DeliveryResult, 'id' | 'lease'>;
 type Timing = { startedAt: number; durationMs: number };

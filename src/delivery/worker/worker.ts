@@ -49,12 +49,12 @@ export function createWorker(options: WorkerOptions): Worker {
     const startedAt = performance.now();
     const isMail = claimed.content.channel === 'mail';
     if (isMail) mails.set(claimed.id, claimed);
-    const { result, gone } = await attempt(claimed, signal);
-    onAnswer(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
+    const { result, outcome } = await attempt(claimed, signal);
+    onAnswer(outcome?.stage === 'sent' ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
     if (isMail) await renewing;
     mails.delete(claimed.id);
     await settle({ ...result, lease: claimed.lease });
-    if (gone) onGone(claimed.receiver);
+    if (outcome?.stage === 'answered' && outcome.next === 'turn off') onGone(claimed.receiver);
     // Those of a failing webhook are postponed together, emails are not.
     return result.status === 'delivered' || isMail;
   }
@@ -74,11 +74,6 @@ export function createWorker(options: WorkerOptions): Worker {
 
 /** One that fails can be made up for by the next one. */
 export const RENEW_EVERY_MS = 10_000;
-
-/** Attempted without an answer, such as a connection that was refused. */
-function isUnanswered({ status, attempt }: DeliveryResult): boolean {
-  return status !== 'delivered' && attempt !== undefined && attempt.responseStatus === undefined;
-}
 
 export type Worker = {
   wake: () => void;

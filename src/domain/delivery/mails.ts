@@ -63,20 +63,6 @@ export const REQUESTS_A_DAY = 3;
 /** Caused by forms made without a key from one network. Less than what one client may make in an hour. */
 const REQUESTS_A_DAY_FROM_CREATOR = 100;
 
-/** Why a notification of a session was not sent; what reads a session finds what became of it by these. */
-export const notSent = {
-  /** Nobody needs it any more: no trace of it is kept. */
-  ended: 'Not sent: the session has ended.',
-  closed: 'Not sent: the form no longer accepts responses.',
-  keyGone: 'Not sent: the key that asked is gone, or may not notify anybody any more.',
-  gone: 'Not sent: the session is gone.',
-  tooMany: 'Waits: the address was asked often today.',
-  strangers: 'Waiting: today the key has emailed too many addresses that have not confirmed anything.',
-} as const;
-
-/** Of any email: its address has stopped it. */
-export const MAIL_STOPPED = 'The address has stopped these emails.';
-
 type Origin = { createdBy: string; createdFrom: string | null };
 
 /** How many such emails a mailbox gets, or a network causes, in a day. */

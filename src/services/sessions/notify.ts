@@ -3,7 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { NotificationSchema, Notify } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
-import { MAIL_STOPPED, notifiedAs, notSent, strangersOfKey } from '../../domain/delivery/mails.ts';
+import { isCausedBy } from '../../domain/delivery/causes.ts';
+import { notifiedAs, strangersOfKey } from '../../domain/delivery/mails.ts';
 import { insufficientScope, limited } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { newId } from '../../domain/ids.ts';
@@ -135,15 +136,15 @@ function notificationToMessage(
   deliveries: EventDelivery[],
 ): Notification {
   const times = deliveries.flatMap(({ deliveredAt }) => deliveredAt?.getTime() ?? []);
-  const needed = deliveries.filter(({ error }) => error !== notSent.ended);
+  const needed = deliveries.filter((delivery) => !isCausedBy('session_ended', delivery));
   return {
     email,
     webhookId,
     message,
     remindAfter: remindAfter.map((seconds) => ({ seconds: BigInt(seconds) })),
     ...(times.length > 0 && { sentTime: timestampFromDate(new Date(Math.max(...times))) }),
-    failed: needed.some(({ status, error }) => status === 'failed' && error !== MAIL_STOPPED),
-    stopped: needed.some(({ error }) => error === MAIL_STOPPED),
+    failed: needed.some((each) => each.status === 'failed' && !isCausedBy('mail_stopped', each)),
+    stopped: needed.some((each) => isCausedBy('mail_stopped', each)),
     error: needed.findLast(({ error }) => error !== null)?.error ?? '',
   };
 }

@@ -1,4 +1,5 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { because } from '../../domain/delivery/causes.ts';
 import type { NotifiedFacts } from '../../domain/events/bodies.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
@@ -49,16 +50,17 @@ export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMa
  * Marks an event as fanned out whose emails can't be made, and puts a failed delivery into the log in place of
  * them, where anyone who reads the form's deliveries finds the reason.
  */
-export async function parkEvent(db: Queries, { id, eventId, kind, error }: ParkedMails): Promise<void> {
+export async function parkEvent(db: Queries, { id, eventId, kind }: ParkedMails): Promise<void> {
+  const { cause, error } = because('mail_not_made');
   await db.execute(
     `with taken as (
        update events set fanned_out_at = now() where id = $2 and fanned_out_at is null
        returning id, project_id, form_id, created_at
      )
      insert into deliveries (id, project_id, form_id, event_id, channel, kind, receiver, status, attempt_count,
-       created_at, error)
-     select $1, project_id, form_id, id, 'mail', $3, '', 'failed', 0, created_at, $4 from taken`,
-    [id, eventId, kind, error],
+       created_at, error, cause)
+     select $1, project_id, form_id, id, 'mail', $3, '', 'failed', 0, created_at, $4, $5 from taken`,
+    [id, eventId, kind, error, cause],
   );
 }
 
@@ -173,4 +175,4 @@ export type NewMail = {
 };
 
 /** The emails of an event: `id` is that of the delivery in the log. */
-export type ParkedMails = { id: string; eventId: string; kind: string; error: string };
+export type ParkedMails = { id: string; eventId: string; kind: string };

@@ -8,7 +8,7 @@ import { EventEntity, insertEvents, type NewEvent } from '../events.ts';
 import type { Session } from '../sessions/session-table.ts';
 import { CALLBACKS } from '../webhooks/webhooks.ts';
 import { type Capacity, capacityIn, fairOf, NO_CAPACITY, tenantOf, timesOf } from './fairness.ts';
-import { POSTPONED_ERROR, postponedTo } from './postpone.ts';
+import { POSTPONED, postponedTo } from './postpone.ts';
 import { LEASE_SECONDS, QueuedDeliveryEntity } from './queue-table.ts';
 
 /**
@@ -69,11 +69,11 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
   select id from fair order by tenant_place, place, event_id limit (select "total" from capacity)
 ), queued as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-    attempt_count, step, due_at, first_lease_until, created_at, queued_at, error, postponed)
+    attempt_count, step, due_at, first_lease_until, created_at, queued_at, postponed, error, cause)
   select owed.id, project_id, form_id, event_id, receiver, share, channel, type, receiver, url, 0, 0,
     ${dueOfNew},
     case when leased.id is not null then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end,
-    created_at, now(), case when postponed then '${POSTPONED_ERROR}' end, postponed
+    created_at, now(), postponed, ${whyOfNew}
   from owed cross join capacity left join leased on leased.id = owed.id
   returning id, event_id, webhook_id, share, url, first_lease_until, postponed
 )`;
@@ -88,6 +88,8 @@ const opensAgain = `coalesce(w.open_until between now() and ${END_OF_NEW}, false
 /** SQL of when a new delivery with an `event_id` is due that is `postponed` until `open_until`, or not. */
 const dueOfNew = toMillisecond(`case when postponed then ${postponedTo('open_until', 'event_id', END_OF_NEW)}
       else now() + "delaySeconds" * interval '1 second' end`);
+
+const whyOfNew = `case when postponed then '${POSTPONED.error}' end, case when postponed then '${POSTPONED.cause}' end`;
 
 /** SQL of a new id of a delivery, with the time of its event. */
 export const newDeliveryId = (eventId: string) =>
@@ -233,9 +235,9 @@ export const callingBack = `called as (
   on conflict do nothing
 ), called_back as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-    attempt_count, step, due_at, created_at, queued_at, error, postponed)
+    attempt_count, step, due_at, created_at, queued_at, postponed, error, cause)
   select ${newDeliveryId('event_id')}, project_id, form_id, event_id, receiver, project_id, 'webhook', 'session.ended',
-    receiver, url, 0, 0, ${dueOfNew}, created_at, now(), case when postponed then '${POSTPONED_ERROR}' end, postponed
+    receiver, url, 0, 0, ${dueOfNew}, created_at, now(), postponed, ${whyOfNew}
   from (
     select e.*, w.open_until, "delaySeconds", "totalSeconds", ${opensAgain} as postponed
     from (select *, ${receiver} as receiver, callback->>'url' as url from ended) e cross join capacity

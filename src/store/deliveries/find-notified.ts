@@ -1,4 +1,4 @@
-import { notSent } from '../../domain/delivery/mails.ts';
+import type { FinalCause } from '../../domain/delivery/causes.ts';
 import { scopesToNotify } from '../../domain/scopes.ts';
 import type { Queries } from '../database/queries.ts';
 import { type Session, sessionColumns, toSession } from '../sessions/session-table.ts';
@@ -18,11 +18,11 @@ export async function findNotified(db: Queries, eventId: string): Promise<Notifi
      from sessions where id = (select session_id from events where id = $1) and notify is not null`,
     [eventId],
   );
-  if (row === undefined) return { refusal: notSent.gone };
+  if (row === undefined) return { refusal: 'session_gone' };
   const session = toSession(row);
-  if (session.status !== 'open') return { refusal: notSent.ended };
-  if (row.isFormOpen !== true) return { refusal: notSent.closed };
-  return row.mayNotify === true ? { session } : { refusal: notSent.keyGone };
+  if (session.status !== 'open') return { refusal: 'session_ended' };
+  if (row.isFormOpen !== true) return { refusal: 'form_closed' };
+  return row.mayNotify === true ? { session } : { refusal: 'key_gone' };
 }
 
-type Notified = { session: Session } | { refusal: string };
+type Notified = { session: Session } | { refusal: FinalCause };

@@ -25,6 +25,8 @@ export const DeliveryEntity = defineEntity({
     /** Of the last attempt. */
     responseStatus: p.integer().strictNullable(),
     error: text().strictNullable(),
+    /** The code of `error`, of which `domain/delivery/causes.ts` has a table; null if it is about an attempt. */
+    cause: text().strictNullable(),
     /** The last attempt if it succeeded; failed ones are rows of their own. */
     attemptId: id().strictNullable(),
     durationMs: p.integer().strictNullable(),
@@ -111,13 +113,13 @@ export async function listEventDeliveries(db: Queries, eventIds: string[]): Prom
   const of = 'event_id = any($1)';
   const rows = await db.select(
     `select ${notifications.columns} from deliveries where ${of}
-     union all ${pendingWhere(of, `event_id, 'pending', null::timestamptz, error`)}`,
+     union all ${pendingWhere(of, `event_id, 'pending', null::timestamptz, error, cause`)}`,
     [eventIds],
   );
   return rows.map(notifications.map);
 }
 
-const notifications = rowsOf(DeliveryEntity, ['eventId', 'status', 'deliveredAt', 'error']);
+const notifications = rowsOf(DeliveryEntity, ['eventId', 'status', 'deliveredAt', 'error', 'cause']);
 
 /** `error` is why it failed, or what it waits for. */
 export type EventDelivery = ReturnType<typeof notifications.map>;

@@ -1,11 +1,12 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { because } from '../../domain/delivery/causes.ts';
 import { textOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries, Transactions } from '../database/queries.ts';
 import { createSlices } from '../database/slices.ts';
 import { tenantOf } from './fairness.ts';
 
 /** What a postponed delivery shows as its error. */
-export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
+export const POSTPONED = because('postponed');
 
 /**
  * How far postponed deliveries lie behind the one that tries the receiver, in seconds: at least longer than an attempt.
@@ -50,7 +51,7 @@ export async function postponeDeliveries(
          order by due_at, id limit $6
        ),
        moved as (
-         update delivery_queue set postponed = true, error = $7,
+         update delivery_queue set postponed = true, error = $7, cause = '${POSTPONED.cause}',
            due_at = case when $8 = '' and id = (select id from seen where movable order by due_at, id limit 1)
              then $4 else ${postponedTo('$4::timestamptz', 'id', `queued_at + $5 * interval '1 second'`)} end
          where id = any(array(select id from seen where movable))
@@ -58,7 +59,7 @@ export async function postponeDeliveries(
        )
        select count(*) as count, max(due_at)::text as due,
          (select id from seen order by due_at desc, id desc limit 1) as id from seen`,
-      [tenant, webhookId, after.due, openUntil.toISOString(), totalSeconds, limit, POSTPONED_ERROR, after.id],
+      [tenant, webhookId, after.due, openUntil.toISOString(), totalSeconds, limit, POSTPONED.error, after.id],
     );
     const last = { due: String(row?.due), id: String(row?.id) };
     return { isLast: Number(row?.count) < limit, last };
@@ -92,7 +93,7 @@ export async function resumeDeliveries(database: Transactions & Queries, webhook
   const slice = createSlices(database, GROUP);
   const resume = async (tx: Queries, limit: number, after: string) => {
     const rows = await tx.execute(
-      `update delivery_queue set postponed = false, error = null, due_at = least(due_at, ${toMillisecond('now()')})
+      `update delivery_queue set postponed = false, error = null, cause = null, due_at = least(due_at, ${toMillisecond('now()')})
        where id = any(array(
          select id from delivery_queue
          where webhook_id = $1 and first_lease_until is null and id > $2 and postponed

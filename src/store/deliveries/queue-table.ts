@@ -51,6 +51,8 @@ export const QueuedDeliveryEntity = defineEntity({
     responseStatus: p.integer().strictNullable(),
     /** Of the last attempt, or what it waits for. */
     error: text().strictNullable(),
+    /** As that of `Delivery`. */
+    cause: text().strictNullable(),
   },
   indexes: [
     { name: 'delivery_queue_due', properties: ['dueAt'], where: 'first_lease_until is null' },

@@ -1,10 +1,10 @@
-import { notSent } from '../../domain/delivery/mails.ts';
+import type { Cause } from '../../domain/delivery/causes.ts';
 import { PROCESSED_REDIRECTS } from '../../domain/delivery/retry.ts';
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { CALLBACKS, closedAt } from '../webhooks/webhooks.ts';
 import { tenantOf } from './fairness.ts';
-import { POSTPONED_ERROR, postponedTo } from './postpone.ts';
+import { POSTPONED, postponedTo } from './postpone.ts';
 
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the log, the
@@ -76,29 +76,31 @@ const KEYLESS_FAILURES = 10;
 const SETTLE = `with result as materialized (
   select * from json_to_recordset($1::json) as r(
     id text, lease timestamptz, status text, delay_ms double precision, tried boolean, steps int,
-    attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
+    attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text,
+    cause text, response_body text)
   where set_config('synchronous_commit', 'off', true) is not null
 ),
 finished as (
   delete from delivery_queue q using result r
   where ${isOfResult} and r.status <> 'pending' and r.delay_ms is null
-  returning q.*, r.status, r.tried, r.attempt_id, r.response_status as tried_status, r.error as result_error
+  returning q.*, r.status, r.tried, r.attempt_id, r.response_status as tried_status, r.error as result_error, r.cause as result_cause
 ),
 logged as (
   insert into deliveries
     (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
-     created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms, response_body)
+     created_at, last_attempt_at, delivered_at, response_status, error, cause, attempt_id, duration_ms,
+     response_body)
   select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
     f.attempt_count + f.tried::int, f.created_at,
     case when f.tried then r.started_at else f.last_attempt_at end,
     case when f.status = 'delivered' then now() end,
-    case when f.tried then r.response_status else f.response_status end, f.result_error,
+    case when f.tried then r.response_status else f.response_status end, f.result_error, f.result_cause,
     case when f.status = 'delivered' then r.attempt_id end,
     case when f.status = 'delivered' then r.duration_ms end,
     case when f.status = 'delivered' then r.response_body end
   from finished f join result r on r.id = f.id
   where (f.kind <> 'sign_in' or r.tried)
-    and not (f.attempt_count = 0 and f.result_error is not distinct from '${notSent.ended}')
+    and not (f.attempt_count = 0 and f.result_cause is not distinct from '${'session_ended' satisfies Cause}')
 ),
 untried as materialized (
   select r.id, ${postponedTo('w.open_until', 'r.id', 'q.queued_at')} as due_at from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
@@ -116,7 +118,8 @@ postponed as (
     step = q.step + r.steps,
     last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
     response_status = case when r.tried then r.response_status else q.response_status end,
-    error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
+    error = case when u.id is null then r.error else '${POSTPONED.error}' end,
+    cause = case when u.id is null then r.cause else '${POSTPONED.cause}' end
   from result r left join untried u on u.id = r.id
   where ${isOfResult} and r.status = 'pending'
   returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried, r.attempt_id, r.response_status as tried_status
@@ -184,13 +187,14 @@ announced as (
 select id, tenant, too_long, never_worked, opened_until, opens_again, closed, failed_since from changed`;
 
 function columnsOf(result: DeliveryResult) {
-  const { id, lease, status, delayMs, error, attempt, steps = attempt === undefined ? 0 : 1 } = result;
+  const { id, lease, status, delayMs, error, cause, attempt, steps = attempt === undefined ? 0 : 1 } = result;
   return {
     id,
     lease,
     status,
     delay_ms: delayMs,
     error,
+    cause,
     tried: attempt !== undefined,
     steps,
     attempt_id: attempt?.id,
@@ -208,8 +212,9 @@ export type DeliveryResult = {
   status: 'delivered' | 'failed' | 'pending';
   /** When to try again, from now; with `pending` only. */
   delayMs?: number;
-  /** Why it failed, or what it waits for. */
+  /** Why it failed, or what it waits for: in words, and by the code of these if they have one. */
   error?: string;
+  cause?: Cause;
   /** How many steps of the retry schedule it goes on; by default one if something was tried. */
   steps?: number;
   /** Absent if nothing was tried: the delivery was given back, or waits for a limit. */

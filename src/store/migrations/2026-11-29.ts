@@ -15,4 +15,11 @@ export const november29: TableChange[] = [
     name: '2026-11-29-steps',
     sql: [`alter table "sessions" add column "step" int null`],
   },
+  /** Says by a code why a delivery waits or was given up. */
+  {
+    name: '2026-11-29-causes',
+    sql: ['delivery_queue', 'deliveries'].map(
+      (table) => `alter table "${table}" add column "cause" text null`,
+    ),
+  },
 ];

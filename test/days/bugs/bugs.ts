@@ -9,7 +9,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/store/deliveries/find-notified.ts',
-        find: "  if (session.status !== 'open') return { refusal: notSent.ended };\n",
+        find: "  if (session.status !== 'open') return { refusal: 'session_ended' };\n",
         replace: '',
       },
     ],

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { notSent } from '../../../src/domain/delivery/mails.ts';
+import { because } from '../../../src/domain/delivery/causes.ts';
 import { engines, oneEngine } from '../../support/database.ts';
 import { startMailServer } from '../../support/mail-server.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -107,7 +107,7 @@ describe.each(engines)('notifications of sessions on %s', (engine) => {
     await mails.expectMails(10);
     const waits = await until(async () => {
       const states = await Promise.all(made.map(({ id }) => read(service, id)));
-      const late = states.filter(({ notify }) => notify.error === notSent.tooMany);
+      const late = states.filter(({ notify }) => notify.error === because('questions_used_up').error);
       return late.length === 2 && late;
     });
 
@@ -229,6 +229,34 @@ describe.each(engines)('notifications of sessions on %s', (engine) => {
     }
   });
 
+  it.each([
+    { cause: 'mail_stopped', error: 'In other words.', state: { stopped: true, failed: false } },
+    // As instances of before the column store it.
+    {
+      cause: null,
+      error: 'The address has stopped these emails.',
+      state: { stopped: true, failed: false },
+    },
+    { cause: null, error: 'In other words.', state: { stopped: false, failed: true } },
+    { cause: 'session_ended', error: 'In other words.', state: { stopped: false, failed: false } },
+  ])(
+    'are told by what is stored of why they were not sent: $cause, $error',
+    async ({ cause, error, state }) => {
+      await using world = await givenService();
+      const { service, mails } = world;
+      const { id } = await given(service, { email: ada });
+      await mails.expectMails(1);
+      await until(async () => (await waiting(service)) === 0);
+
+      await service.database.execute("update deliveries set status = 'failed', cause = $1, error = $2", [
+        cause,
+        error,
+      ]);
+
+      expect((await read(service, id)).notify).toMatchObject(state);
+    },
+  );
+
   it('say that a mail failed for good', async () => {
     await using mails = await startMailServer(() => '550 5.1.1 No such user');
     await using service = await startService({ engine, env: { SMTP_URL: mails.url } });
@@ -296,8 +324,14 @@ describe.each(engines)('notifications of sessions on %s', (engine) => {
     await until(async () => (await waiting(service)) === 0);
 
     expect(mails.mails.filter(({ recipients }) => recipients.includes(ada))).toHaveLength(2);
-    expect((await read(service, byKey.id)).notify).toMatchObject({ failed: true, error: notSent.keyGone });
-    expect((await read(service, ofForm.id)).notify).toMatchObject({ failed: true, error: notSent.closed });
+    expect((await read(service, byKey.id)).notify).toMatchObject({
+      failed: true,
+      error: because('key_gone').error,
+    });
+    expect((await read(service, ofForm.id)).notify).toMatchObject({
+      failed: true,
+      error: because('form_closed').error,
+    });
   });
 
   it('need the scope, a key, somebody to notify and a webhook of the project that listens', async () => {

@@ -43,9 +43,9 @@ const personal = [
 const others = [
   'attempts.delivery_id attempts.error attempts.id attempts.status',
   'autoresponses.form_id',
-  'deliveries.attempt_id deliveries.channel deliveries.error deliveries.event_id deliveries.form_id deliveries.id',
+  'deliveries.attempt_id deliveries.cause deliveries.channel deliveries.error deliveries.event_id deliveries.form_id deliveries.id',
   'deliveries.kind deliveries.project_id deliveries.status deliveries.webhook_id',
-  'delivery_queue.channel delivery_queue.error delivery_queue.event_id delivery_queue.form_id delivery_queue.id',
+  'delivery_queue.cause delivery_queue.channel delivery_queue.error delivery_queue.event_id delivery_queue.form_id delivery_queue.id',
   'delivery_queue.kind delivery_queue.project_id delivery_queue.share delivery_queue.webhook_id',
   'events.form_id events.id events.project_id events.session_id events.submission_id events.traceparent events.type',
   'mail_allowances.day mail_allowances.delivery_ids mail_allowances.kind',
