@@ -3,7 +3,7 @@ import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit
 import { auditActions } from '../domain/audit.ts';
 import { optional } from '../domain/json/optional.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { fieldsOf, shape, timeReply } from '../http/shape.ts';
+import { shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, tagged } from './route.ts';
 import { largePageQuery, timeInput } from './schemas.ts';
 
@@ -47,7 +47,6 @@ export const auditRoutes: Route[] = tagged('Audit', [
     name: 'entries',
     query: auditQuery,
     pageSize: pageSizes.max,
-    input: ({ query, page }) => ({ ...page, ...fieldsOf(query) }),
     item: auditEntry,
   }),
 ]);

@@ -3,15 +3,13 @@ import { z } from 'zod';
 import {
   AttemptSchema,
   DeliverySchema,
-  DeliveryStatus,
   MailKind,
-  ReplayStatus,
   WebhooksService,
 } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { enumName, enumValue } from '../domain/enums.ts';
+import { enumName } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
 import { optional } from '../domain/json/optional.ts';
-import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
+import { from, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { pageQuery, timeInput } from './schemas.ts';
 
@@ -33,10 +31,6 @@ const replayBody = z
     created_before: timeInput.exactOptional(),
   })
   .meta({ id: 'ReplayInput' });
-
-function replayOf({ status, ...range }: z.output<typeof replayBody>) {
-  return { ...fieldsOf(range), status: enumValue(ReplayStatus, status) };
-}
 
 const testWebhookBody = z
   .strictObject({
@@ -95,17 +89,16 @@ const replayFailed = {
 };
 
 const deliveryList = { name: 'deliveries', query: deliveriesQuery, item: delivery } as const;
-const ofStatus = (text?: z.output<typeof status>) => ({ status: enumValue(DeliveryStatus, text) });
 
 /** The routes of what was sent: the interface's, in its order, and those added to them. */
 export const deliveryRoutes: Route[] = tagged('Deliveries', [
   listRoute('/v1/webhooks/:id/deliveries', rpcs.listDeliveries, {
     summary: 'List a webhook’s deliveries with their attempts, newest first',
     ...deliveryList,
-    input: ({ id, query, page }) => ({ webhookId: id, ...page, ...ofStatus(query.status) }),
   }),
   route('post', '/v1/webhook-deliveries/:id/replay', rpcs.replayDelivery, {
     summary: 'Send a failed or delivered delivery again: to a webhook, or an email of a submission',
+    apart: ['id'],
     input: ({ id }) => ({ deliveryId: id }),
     status: 202,
     errors: [409],
@@ -115,25 +108,21 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again, or the events that it missed',
     errors: [409],
-    input: ({ id, body }) => ({ webhookId: id, ...replayOf(body) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
     body: testWebhookBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
     status: 202,
     ...replyOf(rpcs.testWebhook.output, { ok: z.literal(true), delivery }),
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, including emails, newest first',
     ...deliveryList,
-    input: ({ id, query, page }) => ({ formId: id, ...page, ...ofStatus(query.status) }),
   }),
   route('post', '/v1/forms/:id/replay', rpcs.replayDeliveries, {
     ...replayFailed,
     name: 'replayFormDeliveries',
     summary: 'Send the failed emails of a form’s submissions again',
-    input: ({ id, body }) => ({ formId: id, ...replayOf(body) }),
   }),
 ]);

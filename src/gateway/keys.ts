@@ -3,7 +3,7 @@ import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { optional } from '../domain/json/optional.ts';
 import { keyLimits, pageSizes, projectPattern } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
-import { fieldsOf, shape, timeReply } from '../http/shape.ts';
+import { shape, timeReply } from '../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { largePageQuery, seconds } from './schemas.ts';
 
@@ -53,7 +53,6 @@ export const keyRoutes: Route[] = tagged('Keys', [
   route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
     body: createKeyBody,
-    input: ({ body }) => fieldsOf(body),
     status: 201,
     errors: [404, 409],
     ...replyOf(rpcs.createKey.output, { key, secret: z.string().describe('Shown only here.') }),
@@ -63,7 +62,6 @@ export const keyRoutes: Route[] = tagged('Keys', [
     name: 'keys',
     query: largePageQuery,
     pageSize: pageSizes.max,
-    input: ({ page }) => page,
     item: key,
   }),
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
@@ -74,7 +72,8 @@ export const keyRoutes: Route[] = tagged('Keys', [
         'Revokes the keys, too, that it made. Without this, a key that made some that work is refused.',
       ),
     }),
-    input: ({ id, query: { children } }) => ({ keyId: id, revokeChildren: children === 'revoke' }),
+    apart: ['children'],
+    input: ({ query: { children } }) => ({ revokeChildren: children === 'revoke' }),
     errors: [409],
     ...done,
   }),

@@ -13,6 +13,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { custom, unrecognized, type Violation, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, ownValue } from '../domain/json/json.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
+import { fieldNamed, messageFrom } from '../domain/messages.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
@@ -22,7 +23,8 @@ import type { RouteContext } from './route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, nextCursor } from './schemas.ts';
 
 /**
- * A route that is one call of `rpc`.
+ * A route that is one call of `rpc`. Its message has what path, query and body have by the names of its fields, but for
+ * those `apart`, and what `input` makes.
  *
  * The RPC decides who may call. A query or a body that does not fit its schema is refused here, since a typed
  * message can't carry it; the router asks first whether the caller may call at all. Where the RPC takes an idempotency
@@ -35,6 +37,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   spec: RpcRoute<I, O, Query, Body, Reply>,
 ): Route {
   const { status = 200, body = spec.shape, check = checkWith(spec.body) } = spec;
+  const messageOf = messageByNames(path, rpc.input, spec);
   const takesKey = rpc.input.field.idempotencyKey !== undefined;
   const operation = {
     ...spec,
@@ -55,7 +58,8 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     if (!checked.ok) throw contentError(checked.violations, raw);
     const input = { id: context.id, query, body: checked.value };
     const key = takesKey ? { idempotencyKey: idempotencyKeyOf(request) } : {};
-    const output = await context.call(rpc, Object.assign(spec.input(input, context), key));
+    const named = messageOf(request.params, query, checked.value);
+    const output = await context.call(rpc, Object.assign(named, spec.input?.(input, context), key));
     const file = spec.file?.(output);
     if (file !== undefined) return void nameFile(response, file).end(file.content);
     const answer = spec.answer(output, context);
@@ -65,6 +69,30 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   };
   return customRoute(method, path, rpc, { ...operation, handle });
 }
+
+/**
+ * Makes the message of a request by names; the `:id` below `webhooks` is `webhook_id`. Throws a `TypeError`, where the
+ * route is made, for a name that is no field of the message.
+ */
+function messageByNames<I extends DescMessage>(path: string, message: I, { query, body, apart = [] }: Named) {
+  const left = new Set(apart);
+  const segments = path.split('/');
+  const parameters = segments.flatMap((segment, at) => {
+    const name = segment.slice(1);
+    if (!segment.startsWith(':') || left.has(name)) return [];
+    return [{ name, field: name === 'id' ? `${segments[at - 1]?.slice(0, -1)}_id` : name }];
+  });
+  const schemas = [query, body].flatMap((schema) => (schema instanceof z.ZodObject ? [schema] : []));
+  const properties = schemas.flatMap(({ shape }) => Object.keys(shape)).filter((name) => !left.has(name));
+  for (const name of [...parameters.map(({ field }) => field), ...properties]) fieldNamed(message, name);
+  return (params: Request['params'], ...given: unknown[]): MessageInitShape<I> => {
+    const path = parameters.map(({ name, field }) => [field, params[name]]);
+    const named = Object.entries(Object.assign({}, ...given)).filter(([name]) => !left.has(name));
+    return messageFrom(message, Object.fromEntries([...path, ...named]));
+  };
+}
+
+type Named = { query?: z.ZodType; body?: z.ZodType; apart?: readonly string[] };
 
 /**
  * The query of a request. Throws a failure with all that is wrong with it, unknown and repeated parameters included.
@@ -210,7 +238,9 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
   /** In place of `body` where a schema can't say everything: it only describes what `check` reads. */
   shape?: z.ZodType;
   check?: (raw: unknown, context: RouteContext) => Checked<Body>;
-  input(request: { id: string; query: Query; body: Body }, context: RouteContext): MessageInitShape<I>;
+  /** Parameters of the path, the query and the body that are no fields by their names. */
+  apart?: readonly string[];
+  input?(request: { id: string; query: Query; body: Body }, context: RouteContext): MessageInitShape<I>;
   reply: Reply;
   answer(output: MessageShape<O>, context: RouteContext): z.input<Reply>;
   /** What is sent in place of the answer, if there is any. */
@@ -233,17 +263,25 @@ export function listRoute<I extends DescMessage, O extends DescMessage, Query, N
 ): Route {
   const { summary, name, query, item, beside } = spec;
   const reply = z.object({ [name]: z.array(item.schema), next_cursor: nextCursor, ...beside?.shape });
-  const handle = (context: RouteContext) => sendList(context, rpc, spec);
+  const messageOf = messageByNames(path, rpc.input, {
+    ...spec,
+    apart: [...pageNames, ...(spec.apart ?? [])],
+  });
+  const handle = (context: RouteContext) => sendList(context, rpc, spec, messageOf);
   return customRoute('get', path, rpc, { summary, query, reply, handle });
 }
+
+const pageNames = ['limit', 'cursor'];
 
 async function sendList<I extends DescMessage, O extends DescMessage, Query, Name extends string>(
   context: RouteContext,
   rpc: DescMethodUnary<I, O>,
   { query: schema, pageSize, name, input, item, beside }: ListRoute<I, MessageShape<O>, Query, Name>,
+  messageOf: (params: Request['params'], query: Query) => MessageInitShape<I>,
 ): Promise<void> {
-  const { request, response, id } = context;
-  const { limit, cursor = '', ...query } = readQuery(request, schema);
+  const { request, response } = context;
+  const query = readQuery(request, schema);
+  const { limit, cursor = '' } = query;
   const wanted = limit ?? pageSize ?? pageSizes.default;
   const first = await read({ pageSize: wanted, pageToken: cursor }, false);
   if (first.isLast || first.items.length >= wanted) {
@@ -256,7 +294,8 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   await sendChunks(response, texts());
 
   async function read(page: PageRequest, continued: boolean) {
-    const output: unknown = await context.call(rpc, input({ id, query, page, continued }));
+    const named = Object.assign(messageOf(request.params, query), page);
+    const output: unknown = await context.call(rpc, Object.assign(named, input?.({ query, continued })));
     // The type of `name` holds only for responses that have these fields.
     const { [name]: given, nextPageToken } = output as Page<Name, ItemOf<MessageShape<O>, Name>>;
     const isLast = nextPageToken === '' || beside?.isLast(output as MessageShape<O>) === true;
@@ -297,13 +336,10 @@ type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {
   query: QuerySchema<Query & { limit?: number; cursor?: string }>;
   /** Without a `limit` in the query; as in every list unless given. */
   pageSize?: number;
+  /** Parameters of the query that are no fields by their names. */
+  apart?: readonly string[];
   /** `continued`: it follows a page that ended early. What is skipped was skipped then. */
-  input: (request: {
-    id: string;
-    query: Omit<Query, 'limit' | 'cursor'>;
-    page: PageRequest;
-    continued: boolean;
-  }) => MessageInitShape<I>;
+  input?: (request: { query: Query; continued: boolean }) => MessageInitShape<I>;
   item: Shape<ItemOf<Output, Name>, z.ZodObject>;
   /** What the reply has beside the items. `isLast`: no further page is asked for, though there is one. */
   beside?: {

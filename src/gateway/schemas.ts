@@ -11,7 +11,6 @@ import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { optional } from '../domain/json/optional.ts';
 import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes, secretLength } from '../domain/limits/limits.ts';
-import { durationOf } from '../http/shape.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -95,8 +94,7 @@ export const seconds = ({ min, max, ...rest }: { min: number; max?: number; defa
   z
     .int()
     .meta({ minimum: min, ...(max !== undefined && { maximum: max }), ...rest })
-    .describe('Seconds.')
-    .transform(durationOf);
+    .describe('Seconds.');
 
 /** The header that makes a request safe to repeat. */
 export const idempotencyKey = z

@@ -1,5 +1,3 @@
-import { fromJson } from '@bufbuild/protobuf';
-import { ValueSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { webhookHeaderLimits } from '../domain/delivery/webhook-headers.ts';
@@ -7,7 +5,7 @@ import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { optional } from '../domain/json/optional.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
-import { fieldsOf, from, shape, timeReply } from '../http/shape.ts';
+import { from, shape, timeReply } from '../http/shape.ts';
 import { customRoute, done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
 import { largePageQuery, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
@@ -44,13 +42,7 @@ const filter = z
 
 const ed25519 = optional(z.boolean(), 'Whether `webhook-signature` has a `v1a` signature (Ed25519), too.');
 
-/** What these are in messages. Null, which removes them, is empty there. */
 const toEvents = (names: z.output<typeof events>) => names.map((name) => registrableEvents[name]);
-const toHeaders = (values: z.output<typeof headers> | null) => ({ values: values ?? {} });
-const toFilter = (given: z.output<typeof filter> | null) => {
-  const { value, ...rest } = given ?? {};
-  return { ...fieldsOf(rest), ...(value !== undefined && { value: fromJson(ValueSchema, value) }) };
-};
 
 const createWebhookBody = z
   .strictObject({
@@ -60,8 +52,8 @@ const createWebhookBody = z
     form_id: optional(formId, 'Absent: all forms of the project.'),
     traceparent,
     template: template.exactOptional(),
-    headers: headers.transform(toHeaders).exactOptional(),
-    filter: filter.transform(toFilter).exactOptional(),
+    headers: headers.exactOptional(),
+    filter: filter.exactOptional(),
     ed25519,
   })
   .meta({ id: 'CreateWebhookInput' });
@@ -72,12 +64,9 @@ const updateWebhookBody = z
     events: events.min(1).transform(toEvents).exactOptional(),
     active: optional(z.boolean(), 'true turns the webhook on again, false turns it off.'),
     traceparent,
-    template: optional(
-      template.nullable().transform((given) => given ?? {}),
-      'null removes it.',
-    ),
-    headers: optional(headers.nullable().transform(toHeaders), 'In place of all before; null removes them.'),
-    filter: optional(filter.nullable().transform(toFilter), 'null removes it.'),
+    template: optional(template.nullable(), 'null removes it.'),
+    headers: optional(headers.nullable(), 'In place of all before; null removes them.'),
+    filter: optional(filter.nullable(), 'null removes it.'),
     ed25519,
   })
   .meta({ id: 'UpdateWebhookInput' });
@@ -125,7 +114,6 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
     body: createWebhookBody,
-    input: ({ body }) => fieldsOf(body),
     status: 201,
     errors: [404, 409],
     ...replyOf(rpcs.createWebhook.output, {
@@ -138,24 +126,20 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     name: 'webhooks',
     query: largePageQuery,
     pageSize: pageSizes.max,
-    input: ({ page }) => page,
     item: webhook,
   }),
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',
-    input: ({ id }) => ({ webhookId: id }),
     ...replyOf(rpcs.getWebhook.output, { webhook }),
   }),
   route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
     summary: 'Delete a webhook; pending deliveries are cancelled',
-    input: ({ id }) => ({ webhookId: id }),
     ...done,
   }),
   route('patch', '/v1/webhooks/:id', rpcs.updateWebhook, {
     summary: 'Change a webhook, or turn it off or on again',
     body: updateWebhookBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ webhookId: id, ...body }),
     ...replyOf(rpcs.updateWebhook.output, { webhook }),
   }),
   customRoute('get', '/.well-known/webhooks/:id', rpcs.getWebhookPublicKey, {
@@ -171,7 +155,6 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     summary: 'Make a new signing secret',
     body: rotateSecretBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ webhookId: id, ...fieldsOf(body) }),
     ...replyOf(rpcs.rotateWebhookSecret.output, { webhook, secret: z.string(), effective_at: timeReply }),
   }),
 ]);

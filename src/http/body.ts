@@ -4,7 +4,6 @@ import { promisify } from 'node:util';
 import { createGunzip, gunzip } from 'node:zlib';
 import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import type { CreateSessionRequest } from '../../gen/headlessforms/v1/sessions_pb.js';
 import {
   bodyTooLarge,
   hasBody,
@@ -157,12 +156,12 @@ export function readSubject(
   if ([form_id, definition, schema].filter((one) => one !== undefined).length !== 1) {
     return { ok: false, violations: [custom('', 'Expected one of form_id, definition and schema')] };
   }
-  if (schema !== undefined) return { ok: true, value: { case: 'schema', value: schema } };
-  if (definition === undefined) return { ok: true, value: { case: 'formId', value: form_id ?? '' } };
+  if (schema !== undefined) return { ok: true, value: { schema } };
+  if (definition === undefined) return { ok: true, value: { form_id } };
   const checked = checkQuestions(definition, { retentionDays: retention_days, allowPrivateUrls });
   if (checked.ok) {
     const whole = { ...definition, fields: withWholeOptions([definition.fields].flat()) };
-    return { ok: true, value: { case: 'definition', value: definitionMessageOf(whole) } };
+    return { ok: true, value: { definition: definitionMessageOf(whole) } };
   }
   const violations = checked.violations.map((one) => ({ ...one, path: pathOf('definition', one.path) }));
   return { ok: false, violations };
@@ -184,5 +183,5 @@ type Asked = {
 };
 
 type ReadSubject =
-  | { ok: true; value: Exclude<CreateSessionRequest['subject'], { case: undefined }> }
+  | { ok: true; value: { form_id?: string | undefined; schema?: JsonObject; definition?: FormDefinition } }
   | { ok: false; violations: readonly Violation[] };

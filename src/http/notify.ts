@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { NotificationSchema } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { optional } from '../domain/json/optional.ts';
 import { notifyLimits, sessionSeconds } from '../domain/limits/limits.ts';
-import { durationOf, fieldsOf, shape, timeReply } from './shape.ts';
+import { shape, timeReply } from './shape.ts';
 
 const email = z.string().describe('The person who gets the email.');
 const webhookId = z.string().describe('The webhook that is called: it has registered `session.notified`.');
@@ -10,19 +10,17 @@ const message = z
   .string()
   .describe(`What you say to them: plain text, up to ${notifyLimits.message} characters.`);
 const remindAfter = z
-  .array(z.int().min(sessionSeconds.min).max(sessionSeconds.max).transform(durationOf))
+  .array(z.int().min(sessionSeconds.min).max(sessionSeconds.max))
   .max(notifyLimits.reminders)
   .describe('Seconds after the session is made, each more than the one before.');
 
-/** Whom a session notifies, as requests have it, read as the message. The service checks it. */
-export const notifyInput = z
-  .strictObject({
-    email: email.exactOptional(),
-    webhook_id: webhookId.exactOptional(),
-    message: message.exactOptional(),
-    remind_after: remindAfter.exactOptional(),
-  })
-  .transform(fieldsOf);
+/** Whom a session notifies, as requests have it. The service checks it. */
+export const notifyInput = z.strictObject({
+  email: email.exactOptional(),
+  webhook_id: webhookId.exactOptional(),
+  message: message.exactOptional(),
+  remind_after: remindAfter.exactOptional(),
+});
 
 /** Whom a session notifies, and what came of that, as replies have it. */
 export const notification = shape(NotificationSchema, 'Notification', {

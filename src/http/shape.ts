@@ -11,6 +11,7 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json/json.ts';
+import { fieldNamed } from '../domain/messages.ts';
 
 /**
  * How replies have a message of the RPCs: the schema of the reply, and the function that makes it of a message.
@@ -53,7 +54,7 @@ export function from<Message, S extends z.ZodType>(source: Source<Message, S>, s
 
 function readerOf(message: DescMessage, name: string, schema: z.ZodType, of?: Part['of']): Read {
   if (schema instanceof z.ZodLiteral) return () => schema.value;
-  const field = fieldOf(message, name);
+  const field = fieldNamed(message, name);
   const { localName } = field;
   const inner = innerSchema(schema);
   const convert = (of as Convert | undefined) ?? converterOf(field, inner);
@@ -67,17 +68,6 @@ function readerOf(message: DescMessage, name: string, schema: z.ZodType, of?: Pa
     if (isOptional && isEmpty(value)) return unset;
     return Array.isArray(value) ? value.map((each) => convert(each)) : (convert(value) ?? unset);
   };
-}
-
-function fieldOf({ fields, typeName }: DescMessage, name: string): DescField {
-  const field = fields.find((each) => each.name === name || isTimeOf(each.name, name));
-  if (field === undefined) throw new TypeError(`${typeName} has no field for ${name}`);
-  return field;
-}
-
-/** `last_use_time` is the time of `last_used_at`. */
-function isTimeOf(field: string, name: string): boolean {
-  return name.endsWith('_at') && field.endsWith('_time') && name.startsWith(field.slice(0, -'_time'.length));
 }
 
 /** The schema of what a property holds where it is there, or of each item of a list. */
@@ -116,20 +106,6 @@ export const timeReply = z
   .string()
   .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
 
-/** Properties of a request as the fields of a message that they stand for: `form_id` is `formId`. */
-export function fieldsOf<Given extends object>(given: Given): FieldsOf<Given> {
-  const fields = Object.entries(given).map(([name, value]) => [
-    name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
-    value,
-  ]);
-  return Object.fromEntries(fields);
-}
-
-/** Seconds as a message has them. */
-export function durationOf(whole: number) {
-  return { seconds: BigInt(whole), nanos: 0 };
-}
-
 /** A message's time as a reply has it. */
 export function timeOf(time: Timestamp | undefined): string {
   return time === undefined ? EPOCH : timestampDate(time).toISOString();
@@ -147,14 +123,6 @@ export function present<T>(part: T | undefined): T {
 }
 
 const EPOCH = new Date(0).toISOString();
-
-type FieldsOf<Given> = {
-  [Name in keyof Given as Name extends string ? FieldName<Name> : never]: Given[Name];
-};
-
-type FieldName<Name extends string> = Name extends `${infer Start}_${infer Rest}`
-  ? `${Start}${Capitalize<FieldName<Rest>>}`
-  : Name;
 
 /** What a message becomes in replies. `of` throws without one, which services always set. */
 export type Shape<Message, S extends z.ZodType> = {

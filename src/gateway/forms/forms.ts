@@ -11,7 +11,7 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { change } from '../../http/reply-parts.ts';
-import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
 import { flag, ifNoneMatch, jsonObject, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
 import {
@@ -71,7 +71,6 @@ export const formRoutes: Route[] = tagged('Forms', [
   route('post', '/api/forms/create', rpcs.createForm, {
     ...newForm,
     summary: 'Make a draft; activate_url publishes it',
-    input: ({ body: { definition, beside } }) => ({ definition, ...fieldsOf(beside) }),
     status: 201,
     errors: [404, 409],
     reply: createdReply,
@@ -94,11 +93,10 @@ export const formRoutes: Route[] = tagged('Forms', [
       ),
       key: z.string().default('').describe('Of a new form: by which generated code is named.'),
     }),
-    input: ({ body, query: { against, format, key } }) => ({
-      definition: body,
+    apart: ['against', 'format'],
+    input: ({ query: { against, format } }) => ({
       againstFormId: against,
       ...(format !== undefined && { schemaFormat: format }),
-      key,
     }),
     replyTypes: schemaTypes,
     file: ({ schema }) => schema,
@@ -125,9 +123,8 @@ export const formRoutes: Route[] = tagged('Forms', [
     summary: 'What a form asks, for agents and renderers',
     headers: { ...preferredLanguage, ...ifNoneMatch },
     query: agentSchemaQuery,
-    input: ({ id, query: { brief, version = 0 } }, { request, response }) => ({
-      formId: id,
-      version,
+    apart: ['brief'],
+    input: ({ query: { brief } }, { request, response }) => ({
       includeDefinition: !brief,
       language: preferredLanguageOf(request, response),
     }),
@@ -143,7 +140,6 @@ export const formRoutes: Route[] = tagged('Forms', [
       slug: optional(z.string().min(1), 'Only forms with this slug, which several may have.'),
       managed_by: optional(z.string().min(1), 'Only forms that this keeps.'),
     }),
-    input: ({ page, query }) => ({ ...page, ...fieldsOf(query) }),
     item: listedForm,
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {
@@ -151,7 +147,8 @@ export const formRoutes: Route[] = tagged('Forms', [
     query: z.object({
       qr_svg: flag('Whether `share` has the QR code itself, as SVG, not only its address. Default: false.'),
     }),
-    input: ({ id, query }) => ({ formId: id, includeQrSvg: query.qr_svg }),
+    apart: ['qr_svg'],
+    input: ({ query }) => ({ includeQrSvg: query.qr_svg }),
     ...replyOf(rpcs.getForm.output, { form }),
   }),
   route('patch', '/v1/forms/:id', rpcs.updateForm, {
@@ -162,29 +159,21 @@ export const formRoutes: Route[] = tagged('Forms', [
         managed_by: formNames.managed_by.unwrap().nullable().exactOptional(),
       })
       .meta({ id: 'FormUpdate' }),
-    input: ({ id, body: { key = '', managed_by: managedBy } }) => ({
-      formId: id,
-      key,
-      ...(managedBy !== undefined && { managedBy: managedBy ?? '' }),
-    }),
     errors: [409],
     ...replyOf(rpcs.updateForm.output, { form: listedForm }),
   }),
   route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
     summary: 'End a form; what was submitted stays',
-    input: ({ id }) => ({ formId: id }),
     ...replyOf(rpcs.archiveForm.output, { form: listedForm }),
   }),
   route('delete', '/v1/forms/:id', rpcs.deleteForm, {
     summary: 'Delete an archived form with everything of it',
-    input: ({ id }) => ({ formId: id }),
     errors: [409],
     ...done,
   }),
   route('post', '/v1/forms/:id/owner', rpcs.changeFormOwner, {
     summary: 'Ask another address to own the form; it does once it confirms by email',
     body: emailBody,
-    input: ({ id, body }) => ({ formId: id, email: body.email }),
     status: 202,
     errors: [409, 410],
     ...done,

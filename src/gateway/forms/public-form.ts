@@ -58,7 +58,6 @@ export const publicFormRoutes: Route[] = tagged('Forms', [
     headers: ifNoneMatch,
     errors: [410],
     notModified: true,
-    input: ({ id }) => ({ formId: id }),
     reply,
     answer({ form }, { response }) {
       response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`);

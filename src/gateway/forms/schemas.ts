@@ -171,8 +171,10 @@ export function preferredLanguageOf({ headers }: Request, response: Response): s
 
 /** Reads a body that is a form definition. `keptUrl`: a webhook may leave its URL out, which the form keeps. */
 export function checkedDefinition(kept: { keptUrl?: string } = {}) {
-  return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) =>
-    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
+  return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) => {
+    const read = readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
+    return read.ok ? { ok: true as const, value: { definition: read.value } } : read;
+  };
 }
 
 /** The parts of a route whose body is a definition with further properties beside it. */
@@ -186,7 +188,7 @@ export function definitionBeside<Shape extends z.ZodRawShape>(shape: Shape, kept
     const beside = schema.safeParse(given);
     const definition = checkRest(isObject(raw) ? rest : raw, context);
     if (beside.success && definition.ok) {
-      return { ok: true, value: { definition: definition.value, beside: beside.data } };
+      return { ok: true, value: { ...definition.value, ...beside.data } };
     }
     const violations = [
       ...(beside.success ? [] : violationsOf(beside.error, given)),
@@ -197,4 +199,4 @@ export function definitionBeside<Shape extends z.ZodRawShape>(shape: Shape, kept
   return { shape: definitionSchema.extend(shape), check };
 }
 
-type DefinitionBeside<Schema extends z.ZodType> = { definition: FormDefinition; beside: z.output<Schema> };
+type DefinitionBeside<Schema extends z.ZodType> = { definition: FormDefinition } & z.output<Schema>;

@@ -6,7 +6,7 @@ import { optional } from '../../domain/json/optional.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
-import { fieldsOf, from, shape, timeReply } from '../../http/shape.ts';
+import { from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, nameFile, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { flag, ifNoneMatch, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
@@ -79,7 +79,6 @@ export const versionRoutes: Route[] = tagged('Forms', [
     check: checkedDefinition({ keptUrl: '' }),
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
     query: publishQuery,
-    input: ({ id, body, query }) => ({ formId: id, definition: body, ...fieldsOf(query) }),
     status: 201,
     errors: [409, 410],
     ...replyOf(rpcs.publishFormVersion.output, published),
@@ -89,12 +88,6 @@ export const versionRoutes: Route[] = tagged('Forms', [
     summary: 'Bring the form with a key to a definition: make, publish or change it, or nothing',
     segments: { key: z.string().regex(formKeyPattern) },
     query: publishQuery,
-    input: ({ body: { definition, beside }, query }, { request }) => ({
-      key: String(request.params.key),
-      definition,
-      ...fieldsOf(beside),
-      ...fieldsOf(query),
-    }),
     errors: [409, 410],
     ...replyOf(rpcs.applyForm.output, {
       ...published,
@@ -108,13 +101,13 @@ export const versionRoutes: Route[] = tagged('Forms', [
     summary: 'List a form’s published versions, newest first',
     name: 'versions',
     query: pageQuery,
-    input: ({ id, page }) => ({ formId: id, ...page }),
     item: listedVersion,
   }),
   route('get', '/v1/forms/:id/versions/:number', rpcs.getFormVersion, {
     summary: 'Read a published version with its definition',
     segments: { number: z.int().min(1) },
-    input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
+    apart: ['number'],
+    input: (_, { request }) => ({ number: numberOf(request.params.number) }),
     ...replyOf(rpcs.getFormVersion.output, { version }),
   }),
   customRoute('get', '/v1/forms/:id/versions/:version/schema', rpcs.getAnswersSchema, {

@@ -7,7 +7,7 @@ import {
 import { daysKept } from '../../domain/definition/settings.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
-import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
+import { contextSchema } from '../../domain/sessions/context.ts';
 import { notification, notifyInput } from '../../http/notify.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
@@ -44,7 +44,7 @@ const sessionOptions = {
     z.boolean(),
     'Whether to add `session_id` and `outcome` to the query of `return_url`.',
   ),
-  context: contextSchema.transform(contextToMessage).exactOptional(),
+  context: contextSchema.exactOptional(),
   allow_decline: optional(z.boolean(), 'Whether the person may decline to answer.'),
   callback: optional(
     z
@@ -60,6 +60,8 @@ const sessionOptions = {
     'Called once, when the session ends, whatever its outcome. Needs an API key.',
   ),
   notify: notifyInput
+    // Has its description stand first.
+    .nonoptional()
     .meta({
       id: 'NotifyInput',
       description:

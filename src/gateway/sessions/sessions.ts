@@ -3,17 +3,15 @@ import { z } from 'zod';
 import {
   type AwaitSessionResponse,
   type GetSessionResponse,
-  SessionStatus,
   SessionsService,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { enumValue } from '../../domain/enums.ts';
 import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { readSubject } from '../../http/body.ts';
 import { errorBody } from '../../http/errors.ts';
 import { sendJson } from '../../http/reply.ts';
-import { durationOf, fieldsOf, from, present, timeOf, timeReply } from '../../http/shape.ts';
+import { from, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
@@ -40,7 +38,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Open a session of a published form',
     body: createSessionBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ subject: { case: 'formId' as const, value: id }, ...fieldsOf(body) }),
     status: 201,
     errors: [409, 410],
     ...sessionCreated,
@@ -50,7 +47,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Ask a person: open a session of questions of your own, or of a form',
     shape: askBody,
     check: checkAsked,
-    input: ({ body: { subject, ...body } }) => ({ subject, ...fieldsOf(body) }),
     status: 201,
     errors: [404, 409, 410],
     ...sessionCreated,
@@ -59,11 +55,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'List a form’s sessions, newest first',
     name: 'sessions',
     query: pageQuery.extend({ status: optional(sessionStatus, 'Default: all.') }),
-    input: ({ id, page, query: { status } }) => ({
-      formId: id,
-      ...page,
-      status: enumValue(SessionStatus, status),
-    }),
     item: session,
   }),
   customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
@@ -76,10 +67,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     notModified: true,
     summary: 'What is left to be answered in a session, for agents',
     headers: { ...preferredLanguage, ...ifNoneMatch },
-    input: ({ id }, { request, response }) => ({
-      sessionId: id,
-      language: preferredLanguageOf(request, response),
-    }),
+    input: (_, { request, response }) => ({ language: preferredLanguageOf(request, response) }),
     errors: [409, 410],
     reply: agentSchema.schema.extend({
       session: z.object({
@@ -96,11 +84,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Extend a session, or change its prefill, metadata or partial answers',
     body: updateSessionBody,
     bodyOptional: true,
-    input: ({ id, body: { expires_at: expireTime, ...body } }) => ({
-      sessionId: id,
-      ...fieldsOf(body),
-      ...(expireTime !== undefined && { expireTime }),
-    }),
     errors: [409, 410],
     ...replyOf(rpcs.updateSession.output, {
       session,
@@ -109,7 +92,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   }),
   route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
     summary: 'End a session before its time',
-    input: ({ id }) => ({ sessionId: id }),
     errors: [409, 410],
     ...replyOf(rpcs.cancelSession.output, { session }),
   }),
@@ -117,7 +99,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'End a session whose person does not want to answer',
     body: declineSessionBody,
     bodyOptional: true,
-    input: ({ id, body: { reason = '' } }) => ({ sessionId: id, reason }),
     errors: [409, 410],
     ...replyOf(rpcs.declineSession.output, { session }),
   }),
@@ -125,7 +106,6 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Submit a session for its user',
     body: submitSessionBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ sessionId: id, ...body }),
     status: 201,
     errors: [409, 410],
     ...replyOf(rpcs.submitSession.output, {
@@ -141,9 +121,8 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
 function checkAsked(raw: unknown, { options: { allowPrivateUrls } }: RouteContext) {
   const parsed = askBody.safeParse(raw);
   if (parsed.error) return { ok: false as const, violations: violationsOf(parsed.error, raw) };
-  const { form_id: _, definition: __, schema: ___, ...options } = parsed.data;
   const subject = readSubject(parsed.data, allowPrivateUrls);
-  return subject.ok ? { ok: true as const, value: { ...options, subject: subject.value } } : subject;
+  return subject.ok ? { ok: true as const, value: { ...parsed.data, ...subject.value } } : subject;
 }
 
 async function readSession(context: RouteContext): Promise<void> {
@@ -152,7 +131,7 @@ async function readSession(context: RouteContext): Promise<void> {
   const read =
     wait === undefined || includeForm
       ? context.call(rpcs.getSession, { sessionId, includeForm })
-      : context.call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
+      : context.call(rpcs.awaitSession, { sessionId, timeout: { seconds: BigInt(wait) } }, { waits: true });
   // Not awaited: a waiting call would keep all that is known here.
   return read.then(sendSession(response));
 }

@@ -74,7 +74,6 @@ export const streamRoutes: Route[] = tagged('Submissions', [
   route('post', '/v1/streams/token', SubmissionsService.method.createStreamToken, {
     summary: 'Make a token that opens the stream of one form for 10 minutes, for `EventSource`',
     body: z.strictObject({ form_id: z.string().describe('The form whose submissions may be watched.') }),
-    input: ({ body }) => ({ formId: body.form_id }),
     status: 201,
     errors: [404],
     ...replyOf(SubmissionsService.method.createStreamToken.output, {

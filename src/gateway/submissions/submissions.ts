@@ -14,7 +14,7 @@ import { optional } from '../../domain/json/optional.ts';
 import { contextSchema } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
-import { fieldsOf, from, shape, timeOf, timeReply } from '../../http/shape.ts';
+import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
 import { done, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import { flag, jsonObject, pageQuery, timeInput } from '../schemas.ts';
 
@@ -101,10 +101,8 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
   summary: 'List a form’s submissions, newest first',
   name: 'submissions',
   query: submissionsQuery,
-  input: ({ id, query: { offset, status, replaced, filter, total, ...query }, page, continued }) => ({
-    formId: id,
-    ...page,
-    ...fieldsOf(query),
+  apart: ['offset', 'status', 'replaced', 'filter', 'total'],
+  input: ({ query: { offset, status, replaced, filter, total }, continued }) => ({
     skip: continued ? 0 : (offset ?? 0),
     status: enumValue(SubmissionStatus, replaced ? 'replaced' : status),
     filters: Object.entries(filter ?? {}).map(toFilter),
@@ -149,12 +147,10 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
   },
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
-    input: ({ id }) => ({ submissionId: id }),
     ...replyOf(rpcs.getSubmission.output, { submission }),
   }),
   route('delete', '/v1/submissions/:id', rpcs.deleteSubmission, {
     summary: 'Delete a submission with its event, deliveries and files',
-    input: ({ id }) => ({ submissionId: id }),
     ...done,
   }),
   route('post', '/v1/erasures', rpcs.eraseSubmissions, {
@@ -173,7 +169,8 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
       ),
       cursor: optional(z.string(), 'The `next_cursor` of the reply before.'),
     }),
-    input: ({ body: { cursor = '', ...body } }) => ({ ...fieldsOf(body), pageToken: cursor }),
+    apart: ['cursor'],
+    input: ({ body: { cursor = '' } }) => ({ pageToken: cursor }),
     ...replyOf(rpcs.eraseSubmissions.output, {
       ok: z.literal(true),
       erased_submissions: z.int(),

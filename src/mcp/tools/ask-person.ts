@@ -4,11 +4,12 @@ import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { MAX_QUESTIONS, sessionSeconds } from '../../domain/limits/limits.ts';
-import { contextSchema, contextToMessage } from '../../domain/sessions/context.ts';
+import { messageFrom } from '../../domain/messages.ts';
+import { contextSchema } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { notifyInput } from '../../http/notify.ts';
-import { durationOf, fieldsOf, present } from '../../http/shape.ts';
+import { present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
 import { formId, idempotencyKey, option } from './schemas.ts';
@@ -49,7 +50,7 @@ export const askPerson = defineTool({
     form_id: optional(formId, 'In place of questions: a published form.'),
     // Without the name that the API description has: not all clients follow references.
     context: optional(
-      z.strictObject(contextSchema.shape).transform(contextToMessage),
+      z.strictObject(contextSchema.shape),
       'What the person has to see in order to answer: plain text, up to 64 KiB.',
     ),
     allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
@@ -85,15 +86,12 @@ export const askPerson = defineTool({
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,
-  async run({ questions, schema, form_id, message, expires_in, ...input }, exchange, context) {
+  async run({ questions, schema, form_id, message, ...input }, exchange, context) {
     const { mcpReq } = context;
     const asked = mcpReq.requestState<Pending>();
     if (asked !== undefined) return resume(asked, mcpReq.inputResponses, exchange);
-    const opened = await exchange.call(rpcs.createSession, {
-      ...fieldsOf(input),
-      subject: subjectOf({ questions, schema, form_id }, exchange),
-      expiresIn: durationOf(expires_in),
-    });
+    const asks = { ...input, ...subjectOf({ questions, schema, form_id }, exchange) };
+    const opened = await exchange.call(rpcs.createSession, messageFrom(rpcs.createSession.input, asks));
     const session = present(opened.session);
     // A repeated call whose session has ended meanwhile.
     if (session.status !== SessionStatus.OPEN) return outcomeOf(opened, exchange);

@@ -7,7 +7,8 @@ import {
   FormsService,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
-import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
+import { messageFrom } from '../../domain/messages.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
 import {
   cursor,
@@ -98,7 +99,7 @@ export const formTools: Tool[] = [
       webhook_secret: z.string().optional(),
     }),
     async run(input, { call }) {
-      const activated = await call(rpcs.activateForm, fieldsOf(input));
+      const activated = await call(rpcs.activateForm, messageFrom(rpcs.activateForm.input, input));
       return {
         facts: {
           form: form.of(activated.form),

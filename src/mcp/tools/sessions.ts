@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Submission, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { waitSeconds } from '../../domain/limits/limits.ts';
-import { durationOf, present } from '../../http/shape.ts';
+import { present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Outcome, type RequestContext, type Tool } from '../tool.ts';
 import { answers, language, session, sessionId } from './schemas.ts';
 
@@ -80,7 +80,7 @@ export const sessionTools: Tool[] = [
 
 /** Waits for the end of a session, and tells what came of it. */
 export async function waitFor(id: string, seconds: number, exchange: Waiting): Promise<Outcome> {
-  const wait = { sessionId: id, timeout: durationOf(seconds) };
+  const wait = { sessionId: id, timeout: { seconds: BigInt(seconds) } };
   const reply = await exchange.call(rpcs.awaitSession, wait, { waits: exchange.until ?? true });
   return outcomeOf(reply, exchange);
 }

@@ -5,7 +5,8 @@ import { SubmissionSchema, SubmissionsService } from '../../../gen/headlessforms
 import { failed } from '../../domain/errors/failure.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
-import { fieldsOf, present, shape, textOrNull } from '../../http/shape.ts';
+import { messageFrom } from '../../domain/messages.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
 import {
   answers,
@@ -90,7 +91,7 @@ export const submissionTools: Tool[] = [
     }),
     output: z.looseObject({ submissions: z.array(submission.schema.loose()), next_cursor: nextCursor }),
     async run({ limit: pageSize, cursor: pageToken = '', include_answers, ...input }, { call }) {
-      const page = { pageSize, pageToken, ...fieldsOf(input) };
+      const page = { pageSize, pageToken, ...messageFrom(rpcs.listSubmissions.input, input) };
       const { submissions, nextPageToken } = await call(rpcs.listSubmissions, page);
       return {
         facts: {

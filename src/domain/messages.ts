@@ -1,0 +1,68 @@
+import {
+  type DescField,
+  type DescMessage,
+  fromJson,
+  isMessage,
+  type JsonValue,
+  type MessageInitShape,
+} from '@bufbuild/protobuf';
+import { DurationSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { memoize } from './memoize.ts';
+
+/**
+ * The message of checked JSON as REST has it: a property is the field of its own name, an instant such as `expires_at`
+ * that of `expire_time`, one of several the case of its group. Durations are whole seconds, an enum is the name of its
+ * value in lower case, a message is JSON of the same kind, and one of a map alone is that map. Null is
+ * empty. What is a message already stays as it is. Throws for a name that is no field.
+ */
+export function messageFrom<M extends DescMessage>(schema: M, json: object): MessageInitShape<M> {
+  const message: Record<string, unknown> = {};
+  for (const [name, given] of Object.entries(json)) {
+    if (given === undefined) continue;
+    const { localName, oneof, convert } = readerOf(fieldNamed(schema, name));
+    const value = Array.isArray(given) ? given.map(convert) : convert(given);
+    if (oneof === undefined) message[localName] = value;
+    else message[oneof.localName] = { case: localName, value };
+  }
+  return message as MessageInitShape<M>;
+}
+
+/** The field of a message that a property of REST stands for. Throws if there is none. */
+export function fieldNamed(schema: DescMessage, name: string): DescField {
+  const field = fieldsByName(schema).get(name) ?? schema.fields.find((each) => isTimeOf(each.name, name));
+  if (field === undefined) throw new TypeError(`${schema.typeName} has no field for ${name}`);
+  return field;
+}
+
+const fieldsByName = memoize(({ fields }: DescMessage) => new Map(fields.map((each) => [each.name, each])));
+
+/** `last_use_time` is the time of `last_used_at`. */
+function isTimeOf(field: string, name: string): boolean {
+  return name.endsWith('_at') && field.endsWith('_time') && name.startsWith(field.slice(0, -'_time'.length));
+}
+
+const readerOf = memoize((field: DescField) => {
+  const { localName, oneof } = field;
+  return { localName, oneof, convert: converterOf(field) };
+});
+
+function converterOf({ enum: choices, message }: DescField): (value: unknown) => unknown {
+  if (choices !== undefined) {
+    const numbers = new Map<unknown, number>(
+      choices.values.map(({ localName, number }) => [localName.toLowerCase(), number]),
+    );
+    return (name) => (typeof name === 'string' ? numbers.get(name) : name);
+  }
+  if (message === undefined) return (value) => value ?? '';
+  switch (message.typeName) {
+    case DurationSchema.typeName:
+      return (seconds) => ({ seconds: BigInt(Number(seconds)), nanos: 0 });
+    case ValueSchema.typeName:
+      return (value) => fromJson(ValueSchema, value as JsonValue);
+    case StructSchema.typeName:
+      return (json) => json ?? {};
+  }
+  const [first, ...others] = message.fields;
+  if (first?.fieldKind === 'map' && others.length === 0) return (map) => ({ [first.localName]: map ?? {} });
+  return (json) => (isMessage(json) ? json : messageFrom(message, Object(json ?? {})));
+}
