@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, rowsOf, text, time } from './database/columns.ts';
+import { id, insertOf, rowsOf, text, time } from './database/columns.ts';
 import type { Queries, Transaction } from './database/queries.ts';
 
 /** What a request with an idempotency key made or changed, where the thing itself has no column for the key. */
@@ -27,12 +27,13 @@ export type IdempotencyKey = Omit<InferEntity<typeof IdempotencyKeyEntity>, 'cre
  */
 export async function insertIdempotencyKey(tx: Transaction, made: IdempotencyKey): Promise<boolean> {
   const rows = await tx.execute(
-    `insert into idempotency_keys (id, request_fingerprint, made_id, secret, created_at)
-     values ($1, $2, $3, $4, now()) on conflict do nothing returning id`,
-    [made.id, made.requestFingerprint, made.madeId, made.secret],
+    `${insertion.sql} on conflict do nothing returning id`,
+    insertion.values(made),
   );
   return rows.length > 0;
 }
+
+const insertion = insertOf(IdempotencyKeyEntity, () => ({ createdAt: 'now()' }));
 
 /**
  * Finds what was made with a key. It is written to, so that the answer is as durable as the first one: a read may

@@ -1,8 +1,10 @@
 import { parse as parseQuery } from 'node:querystring';
 import { Readable } from 'node:stream';
+import { create } from '@bufbuild/protobuf';
 import express, { type Request, type Response } from 'express';
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { SessionContextSchema } from '../../gen/headlessforms/v1/session_context_pb.js';
 import { shortenRows } from '../../src/delivery/mail/shorten.ts';
 import { renderTemplate } from '../../src/delivery/webhook/body.ts';
 import { isEmailAddress, mailboxOf } from '../../src/domain/addresses/email-address.ts';
@@ -49,7 +51,8 @@ import { jsonProblems } from '../../src/domain/json/json-problems.ts';
 import { linesIn, readJson } from '../../src/domain/json/json-text.ts';
 import { MAX_MESSAGE_BYTES, messageLimits } from '../../src/domain/limits/limits.ts';
 import { readFileLink, readMailLink, readSignInToken, readStreamToken } from '../../src/domain/links.ts';
-import { contextProblems, contextSchema, contextToMessage } from '../../src/domain/sessions/context.ts';
+import { messageFrom } from '../../src/domain/messages.ts';
+import { contextProblems, contextSchema } from '../../src/domain/sessions/context.ts';
 import { isRespondentCode } from '../../src/domain/sessions/respondent.ts';
 import { preferredLanguages } from '../../src/domain/text/accept-language.ts';
 import { parseColor } from '../../src/domain/text/color.ts';
@@ -812,7 +815,7 @@ function valueReaders(): Reader[] {
       read(value) {
         const { data, error } = contextSchema.safeParse(value);
         if (error !== undefined) refuse(violationsOf(error, value));
-        else refuse(contextProblems(contextToMessage(data)));
+        else refuse(contextProblems(create(SessionContextSchema, messageFrom(SessionContextSchema, data))));
       },
       door: (context) => sent('/v1/forms/FORM/sessions', { context }),
     },

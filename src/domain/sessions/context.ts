@@ -1,7 +1,6 @@
-import { create } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import * as pb from '../../../gen/headlessforms/v1/session_context_pb.js';
-import { enumName, enumValue, type NameIn } from '../enums.ts';
+import { enumName, type NameIn } from '../enums.ts';
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { MAX_URL_LENGTH } from '../limits/limits.ts';
@@ -44,24 +43,12 @@ export function contextProblems(message: pb.SessionContext | undefined): Violati
   return problems.map((one) => ({ ...one, path: one.path.replace(/\.(\d+)/g, '[$1]') }));
 }
 
-/** The context in a message that has no problems; undefined if it shows nothing. */
-export function contextFromMessage(message: pb.SessionContext | undefined): SessionContext | undefined {
-  if (message === undefined) return undefined;
+/** The context in a message that has no problems; null if it shows nothing. */
+export function contextFromMessage(message: pb.SessionContext | undefined): SessionContext | null {
+  if (message === undefined) return null;
   const context = contextSchema.parse(contextToJson(message));
   const isEmpty = context.title === undefined && context.text === undefined && context.items.length === 0;
-  return isEmpty ? undefined : context;
-}
-
-/** The message of a context. */
-export function contextToMessage({ title, text, items }: z.input<typeof contextSchema>): pb.SessionContext {
-  return create(pb.SessionContextSchema, {
-    title: title ?? '',
-    text: text ?? '',
-    items: (items ?? []).map(({ kind = 'text', ...rest }) => ({
-      ...rest,
-      kind: enumValue(pb.ContextItemKind, kind),
-    })),
-  });
+  return isEmpty ? null : context;
 }
 
 /** A context as REST has it. */

@@ -7,6 +7,7 @@ import {
   HostedState,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { PageSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { SessionContextSchema } from '../../../gen/headlessforms/v1/session_context_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
@@ -20,7 +21,7 @@ import { isKeyless } from '../../domain/ids.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES } from '../../domain/limits/limits.ts';
 import { memoize } from '../../domain/memoize.ts';
-import { contextToMessage } from '../../domain/sessions/context.ts';
+import { messageFrom } from '../../domain/messages.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
@@ -95,7 +96,7 @@ export async function visitToMessage(
     pages: (definition.pages ?? []).map((page) => create(PageSchema, page)),
     review: review === true,
     languages: languagesOf(version.definition),
-    ...(stored?.context && { context: contextToMessage(stored.context) }),
+    ...(stored?.context && { context: messageFrom(SessionContextSchema, stored.context) }),
     allowDecline: stored?.allowDecline ?? false,
     leadsTo: loopbackOrigin(redirectUrl),
     linksAddresses: !isKeyless(form),

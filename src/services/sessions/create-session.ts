@@ -184,7 +184,7 @@ async function openNewSession(
     metadata: request.metadata ?? {},
     provenance: { prefill: [{ by: 'prefill', ...(keyId !== undefined && { key: keyId }) }], partial: [] },
     expiresIn: lifeOf(request),
-    ...(request.returnUrl !== '' && { returnUrl: request.returnUrl }),
+    returnUrl: request.returnUrl || null,
     returnOutcome: request.returnOutcome,
     context: contextFromMessage(request.context),
     allowDecline: request.allowDecline,

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { SessionContextSchema } from '../../../gen/headlessforms/v1/session_context_pb.js';
 import {
   SessionOutcome,
   SessionSchema,
@@ -10,8 +11,8 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { currentAnswersOf } from '../../domain/answers/provenance.ts';
 import { enumValue } from '../../domain/enums.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
+import { messageFrom } from '../../domain/messages.ts';
 import { holds } from '../../domain/scopes.ts';
-import { contextToMessage } from '../../domain/sessions/context.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -173,7 +174,7 @@ function sessionToMessage(
   return rowToMessage(SessionSchema, session, {
     formVersionId: session.versionId,
     url: `${settings.hostedUrl}/f/${pageIdOf(session)}`,
-    ...(session.context !== null && { context: contextToMessage(session.context) }),
+    ...(session.context !== null && { context: messageFrom(SessionContextSchema, session.context) }),
     ...(session.respondent !== null && { respondent: { email: session.respondent.email } }),
     outcome: enumValue(SessionOutcome, session.status === 'open' ? undefined : session.status),
     reason: session.declineReason ?? '',

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { SessionContextSchema } from '../../../gen/headlessforms/v1/session_context_pb.js';
 import {
   AnswerChannel,
   type AnswerOrigin,
@@ -15,7 +16,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { enumName, enumValue } from '../../domain/enums.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { contextToMessage } from '../../domain/sessions/context.ts';
+import { messageFrom } from '../../domain/messages.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
@@ -48,11 +49,10 @@ export function wholeSubmission(
   { fields }: Pick<FormDefinition, 'fields'>,
 ): MessageInitShape<typeof SubmissionSchema> & { personal: string[] } {
   const context = session?.context ?? null;
-  return {
-    ...submissionToMessage(row),
+  return Object.assign(submissionToMessage(row), {
     personal: personalIn(row.answers, fields),
-    ...(context !== null && { context: contextToMessage(context) }),
-  };
+    ...(context !== null && { context: messageFrom(SessionContextSchema, context) }),
+  });
 }
 
 /** The ids of the answers that are personal. */

@@ -1,4 +1,4 @@
-import { BigIntType, DateTimeType, type EntitySchema, type InferEntity, p } from '@mikro-orm/core';
+import { BigIntType, DateTimeType, type EntitySchema, type InferEntity, JsonType, p } from '@mikro-orm/core';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { Row } from './queries.ts';
 
@@ -33,7 +33,7 @@ export function rowsOf<Entity extends EntitySchema, const Key extends keyof Infe
   const properties = new Map<string, { type?: unknown }>(Object.entries(entity.meta.properties));
   const names = keys ?? [...properties.keys()];
   const columns = names.map((key) => {
-    const column = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const column = columnOf(key);
     return `${alias === undefined ? '' : `${alias}.`}${column}${column === key ? '' : ` as "${key}"`}`;
   });
   const converted = names.flatMap((key) => {
@@ -50,6 +50,38 @@ export function rowsOf<Entity extends EntitySchema, const Key extends keyof Infe
       return row as Pick<InferEntity<Entity>, Key>;
     },
   };
+}
+
+/**
+ * An insert of one row of an entity by a statement of one's own. A column has what the row does, else its default or
+ * null; those `made` by SQL may use what the row has beside the entity's properties, by the `parameter` of its name.
+ */
+export function insertOf<Entity extends EntitySchema>(
+  { meta }: Entity,
+  made: (parameter: (name: string) => string) => { [Key in keyof InferEntity<Entity>]?: string },
+): { sql: string; values: (row: object) => unknown[] } {
+  const properties = new Map<string, { type?: unknown; default?: unknown }>(Object.entries(meta.properties));
+  const names = new Set<string>();
+  const parameter = (name: string) => `$${[...names.add(name)].indexOf(name) + 1}`;
+  const bySql: Record<string, string | undefined> = made(parameter);
+  const keys = [...properties.keys()];
+  const columns = keys.map(columnOf).join(', ');
+  const expressions = keys.map((key) => bySql[key] ?? parameter(key)).join(', ');
+  return {
+    sql: `insert into ${meta.tableName} (${columns}) values (${expressions})`,
+    values: (row) => {
+      const given = new Map<string, unknown>(Object.entries(row));
+      return [...names].map((name) => {
+        const property = properties.get(name);
+        const value = given.get(name) ?? property?.default ?? null;
+        return property?.type === JsonType && value !== null ? JSON.stringify(value) : value;
+      });
+    },
+  };
+}
+
+function columnOf(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** The properties of an entity but some. */

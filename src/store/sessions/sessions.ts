@@ -1,6 +1,5 @@
 import { type InferEntity, raw } from '@mikro-orm/core';
-import type { SessionOrigins } from '../../domain/answers/provenance.ts';
-import type { SessionContext } from '../../domain/sessions/context.ts';
+import { insertOf } from '../database/columns.ts';
 import { DatabaseUnavailable, MAX_CONFLICTS } from '../database/faults.ts';
 import {
   createLoader,
@@ -16,49 +15,28 @@ import { type Session, SessionEntity, sessionColumns, statusNow, toSession } fro
  * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If there is a session with the same
  * key of a request, that one is returned instead.
  */
-export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
+export async function insertSession(db: Queries, { idempotency, ...session }: NewSession): Promise<Session> {
+  const { key: requestKey, fingerprint: requestFingerprint } = idempotency ?? {};
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
-      `with stored as (insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         request_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
-         allow_decline, return_outcome, callback, callback_secret, notify, respondent)
-       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
-         case when $12::int is not null then now() end, $13, $14, $15, $16, $17, $18, $19)
-       on conflict do nothing returning *), counted as (${addStoredBytes})
+      `with stored as (${insertion.sql} on conflict do nothing returning *), counted as (${addStoredBytes})
        select ${sessionColumns} from stored`,
-      [
-        session.id,
-        session.projectId,
-        session.formId,
-        session.versionId,
-        JSON.stringify(session.prefill),
-        JSON.stringify(session.metadata),
-        session.expiresIn,
-        session.idempotency?.key,
-        session.idempotency?.fingerprint,
-        session.returnUrl,
-        JSON.stringify(session.provenance),
-        session.keylessBytes,
-        JSON.stringify(session.context),
-        session.allowDecline ?? false,
-        session.returnOutcome ?? false,
-        session.callback && JSON.stringify(session.callback),
-        session.callbackSecret,
-        session.notify && JSON.stringify(session.notify),
-        session.respondent && JSON.stringify(session.respondent),
-      ],
+      insertion.values({ ...session, requestKey, requestFingerprint }),
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
     );
     if (row !== undefined) return toSession(row);
-    const stored = await findStoredSession(db, 'id = $1 or request_key = $2', [
-      session.id,
-      session.idempotency?.key,
-    ]);
+    const stored = await findStoredSession(db, 'id = $1 or request_key = $2', [session.id, requestKey]);
     if (stored !== null) return stored;
     if (tries === MAX_CONFLICTS) throw new DatabaseUnavailable();
   }
 }
+
+const insertion = insertOf(SessionEntity, (parameter) => ({
+  createdAt: 'now()',
+  expiresAt: `now() + make_interval(secs => ${parameter('expiresIn')})`,
+  expiryAnnouncedAt: `case when ${parameter('keylessBytes')}::int is not null then now() end`,
+}));
 
 /** The session that was made by a request with this key. */
 export function findRequestedSession(db: Queries, key: string): Promise<Session | null> {
@@ -238,17 +216,10 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
   return rows.map(toSession);
 }
 
+/** `expiresIn` is in seconds. */
 export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'> &
-  Partial<Pick<Session, 'callback' | 'callbackSecret' | 'notify' | 'respondent'>> & {
-    provenance?: SessionOrigins;
-    returnUrl?: string;
-    returnOutcome?: boolean;
-    context?: SessionContext | undefined;
-    allowDecline?: boolean;
-    /** Seconds. */
+  Partial<Omit<InferEntity<typeof SessionEntity>, 'createdAt' | 'expiresAt'>> & {
     expiresIn: number;
-    /** What it counts for as a visitor's. */
-    keylessBytes?: number;
     idempotency?: { key: string; fingerprint: string } | undefined;
   };
 
