@@ -1,4 +1,5 @@
 import {
+  type DescEnum,
   type DescField,
   type DescMessage,
   fromJson,
@@ -6,7 +7,13 @@ import {
   type JsonValue,
   type MessageInitShape,
 } from '@bufbuild/protobuf';
-import { DurationSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import {
+  DurationSchema,
+  StructSchema,
+  TimestampSchema,
+  timestampFromDate,
+  ValueSchema,
+} from '@bufbuild/protobuf/wkt';
 import { memoize } from './memoize.ts';
 
 /**
@@ -48,9 +55,7 @@ const readerOf = memoize((field: DescField) => {
 
 function converterOf({ enum: choices, message }: DescField): (value: unknown) => unknown {
   if (choices !== undefined) {
-    const numbers = new Map<unknown, number>(
-      choices.values.map(({ localName, number }) => [localName.toLowerCase(), number]),
-    );
+    const numbers = numbersOf(choices);
     return (name) => (typeof name === 'string' ? numbers.get(name) : name);
   }
   if (message === undefined) return (value) => value ?? '';
@@ -66,3 +71,45 @@ function converterOf({ enum: choices, message }: DescField): (value: unknown) =>
   if (first?.fieldKind === 'map' && others.length === 0) return (map) => ({ [first.localName]: map ?? {} });
   return (json) => (isMessage(json) ? json : messageFrom(message, Object(json ?? {})));
 }
+
+/** The values of an enum by their names in lower case. */
+export const numbersOf = memoize(
+  ({ values }: DescEnum): ReadonlyMap<unknown, number> =>
+    new Map(values.map(({ localName, number }) => [localName.toLowerCase(), number])),
+);
+
+/**
+ * The message of a row of the database, or of an event's data: a field has what the property of its name holds,
+ * `createTime` what `createdAt` does, and an enum the value of that name. Null is unset. `own` are the fields that no
+ * property has as it is shown, among them all that are messages of their own: a row may hold more than they show.
+ */
+export function rowToMessage<M extends DescMessage>(
+  schema: M,
+  row: object,
+  own: MessageInitShape<M>,
+): MessageInitShape<M> {
+  const message: Record<string, unknown> = {};
+  for (const { name, read } of columnsOf(schema)) message[name] = read(row as Properties);
+  return Object.assign(message, own);
+}
+
+const columnsOf = memoize(({ fields }: DescMessage) =>
+  fields.map((field) => ({ name: field.localName, read: columnOf(field) })),
+);
+
+function columnOf({ localName, enum: choices, message }: DescField): (row: Properties) => unknown {
+  if (message?.typeName === TimestampSchema.typeName) {
+    const verb = localName.slice(0, -'Time'.length);
+    const names = [`${verb}dAt`, `${verb}edAt`, `${verb}sAt`, `${verb}At`, localName];
+    return (row) => {
+      const time = row[names.find((name) => row[name] instanceof Date) ?? ''];
+      return time instanceof Date ? timestampFromDate(time) : undefined;
+    };
+  }
+  if (message !== undefined && message.typeName !== StructSchema.typeName) return () => undefined;
+  if (choices === undefined) return (row) => row[localName] ?? undefined;
+  const numbers = numbersOf(choices);
+  return (row) => numbers.get(row[localName]);
+}
+
+type Properties = Readonly<Record<string, unknown>>;

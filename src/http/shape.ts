@@ -11,7 +11,7 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json/json.ts';
-import { fieldNamed } from '../domain/messages.ts';
+import { fieldNamed, numbersOf } from '../domain/messages.ts';
 
 /**
  * How replies have a message of the RPCs: the schema of the reply, and the function that makes it of a message.
@@ -77,9 +77,8 @@ function innerSchema(schema: z.ZodType): z.ZodType {
 
 function converterOf({ enum: choices, message }: DescField, schema: z.ZodType): Convert {
   if (choices !== undefined && schema instanceof z.ZodEnum) {
-    const numberOf = (name: unknown) =>
-      choices.values.find((each) => each.localName.toLowerCase() === name)?.number;
-    const names = new Map<unknown, unknown>(schema.options.map((name) => [numberOf(name), name]));
+    const numbers = numbersOf(choices);
+    const names = new Map<unknown, unknown>(schema.options.map((name) => [numbers.get(name), name]));
     return (number) => names.get(number);
   }
   if (message === undefined) return (value) => value;

@@ -2,10 +2,12 @@ import { create, isFieldSet } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import {
   CreateSessionRequestSchema,
+  SessionSchema,
+  SessionStatus,
   UpdateSessionRequestSchema,
 } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { UpdateWebhookRequestSchema } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { messageFrom } from '../../src/domain/messages.ts';
+import { messageFrom, rowToMessage } from '../../src/domain/messages.ts';
 
 it('makes durations, enums, lists and nested messages of JSON', () => {
   const json = {
@@ -55,4 +57,45 @@ it('refuses a name that is no field', () => {
   expect(() => messageFrom(UpdateSessionRequestSchema, { metaData: {} })).toThrow(
     'has no field for metaData',
   );
+});
+
+const createdAt = new Date('2026-11-28T08:00:00.000Z');
+
+it('takes texts, times, enums and JSON objects from the properties of their names', () => {
+  const row = {
+    id: 'sess_1',
+    createdAt,
+    expiresAt: createdAt,
+    status: 'open',
+    prefill: { a: 1 },
+    returnUrl: null,
+  };
+
+  const message = rowToMessage(SessionSchema, row, { url: 'https://forms.example.com/f/sess_1' });
+
+  expect(message).toMatchObject({ id: 'sess_1', status: SessionStatus.OPEN, prefill: { a: 1 } });
+  expect(message.createTime).toEqual(message.expireTime);
+  expect(message.createTime?.seconds).toBe(BigInt(createdAt.getTime() / 1000));
+  expect(message.url).toBe('https://forms.example.com/f/sess_1');
+  expect(message.returnUrl).toBeUndefined();
+});
+
+it('takes no message from a row, which may hold more than is shown', () => {
+  const row = {
+    callback: { url: 'https://example.com/hook' },
+    respondent: { codes: 3 },
+    provenance: { a: {} },
+  };
+
+  const message = rowToMessage(SessionSchema, row, {});
+
+  expect(Object.values(message).filter((value) => value !== undefined)).toEqual([]);
+});
+
+it('lets a field of its own go before that of the row, also to leave it out', () => {
+  const row = { partialAnswers: { a: 1 } };
+
+  const message = rowToMessage(SessionSchema, row, { partialAnswers: undefined });
+
+  expect(message.partialAnswers).toBeUndefined();
 });

@@ -17,6 +17,7 @@ import {
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { INSTALLATION } from '../../domain/audit.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { DEFAULT_PROJECT } from '../../domain/scopes.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
@@ -27,7 +28,6 @@ import type { Log } from '../../telemetry/log.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
 import { signOutEverywhere } from '../owners/owner-sessions.ts';
-import { rowToMessage } from '../row-proto.ts';
 import {
   type AdminContext,
   adminEntry,

@@ -2,6 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { type AdminService, ProjectSchema } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { demoFormId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { exportNames, exportRows } from '../../store/projects/project-export.ts';
@@ -12,7 +13,6 @@ import {
   removeRowsOfProject,
 } from '../../store/projects/projects.ts';
 import { listFormIds } from '../../store/submissions/erasure.ts';
-import { rowToMessage } from '../row-proto.ts';
 import { type ErasurePlace, eraseByValue, erasureProblems } from '../submissions/erasure.ts';
 import {
   type AdminContext,

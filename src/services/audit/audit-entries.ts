@@ -5,11 +5,11 @@ import {
   type ListAuditEntriesRequest,
 } from '../../../gen/headlessforms/v1/audit_pb.js';
 import { pageSizes } from '../../domain/limits/limits.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter, instantOf, refuseUnfitFilter, unknownCursor } from '../request-values.ts';
-import { rowToMessage } from '../row-proto.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {

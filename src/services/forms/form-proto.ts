@@ -16,11 +16,11 @@ import { publicDefinition } from '../../domain/definition/public-definition.ts';
 import { type Share, shareOf } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
 import type { VersionSummary } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { rowToMessage } from '../row-proto.ts';
 import type { PublishedForm } from './form-access.ts';
 
 /** A form as callers with these scopes see it; lists leave the definition out. */

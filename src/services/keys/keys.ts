@@ -9,6 +9,7 @@ import { custom, type Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { newId } from '../../domain/ids.ts';
 import { keyLimits, pageSizes, projectPattern } from '../../domain/limits/limits.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { scopes as allScopes, DEFAULT_PROJECT, holds, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -28,7 +29,6 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { pageRequestOf, requireFound, secondsProblems, textProblems } from '../request-values.ts';
-import { rowToMessage } from '../row-proto.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */

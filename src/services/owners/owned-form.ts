@@ -12,6 +12,7 @@ import type { Share } from '../../domain/definition/share.ts';
 import { enumValue } from '../../domain/enums.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries/postpone.ts';
@@ -34,7 +35,6 @@ import {
   submissionLimitOf,
 } from '../forms/form-access.ts';
 import { formEvents } from '../forms/form-rows.ts';
-import { rowToMessage } from '../row-proto.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function ownerForm(

@@ -9,6 +9,7 @@ import { failed } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { deviceToken, isDeviceOf, readSignInToken, signLink, verifyLink } from '../../domain/links.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -26,7 +27,6 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { keepReply } from '../idempotency.ts';
 import { browserHashOf, requireEmail } from '../request-values.ts';
-import { rowToMessage } from '../row-proto.ts';
 
 /**
  * Finds the owner behind a session's token.

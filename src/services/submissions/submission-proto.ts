@@ -16,13 +16,12 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { enumName, enumValue } from '../../domain/enums.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { messageFrom } from '../../domain/messages.ts';
+import { messageFrom, rowToMessage } from '../../domain/messages.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { ShownSubmission } from '../../store/submissions/submissions.ts';
 import { unknownValue } from '../request-values.ts';
-import { rowToMessage } from '../row-proto.ts';
 
 /** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: ShownSubmission): MessageInitShape<typeof SubmissionSchema> {

@@ -31,10 +31,10 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
+import { rowToMessage } from '../../domain/messages.ts';
 import type { LoggedDelivery } from '../../store/deliveries/log.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { rowToMessage } from '../row-proto.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets, which `secrets` opens. `now` is in milliseconds. */
