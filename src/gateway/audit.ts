@@ -3,9 +3,9 @@ import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit
 import { auditActions } from '../domain/audit.ts';
 import { optional } from '../domain/json/optional.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
+import { largePageQuery, timeInput } from '../http/schemas.ts';
 import { shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, tagged } from './route.ts';
-import { largePageQuery, timeInput } from './schemas.ts';
 
 const auditEntry = shape(AuditEntrySchema, 'AuditEntry', {
   created_at: timeReply,

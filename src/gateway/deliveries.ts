@@ -9,9 +9,9 @@ import {
 import { enumName } from '../domain/enums.ts';
 import { eventNameOf } from '../domain/events/index.ts';
 import { optional } from '../domain/json/optional.ts';
+import { pageQuery, timeInput } from '../http/schemas.ts';
 import { from, shape, timeReply } from '../http/shape.ts';
 import { listRoute, type Route, replyOf, route, tagged } from './route.ts';
-import { pageQuery, timeInput } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 

@@ -3,9 +3,9 @@ import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { optional } from '../domain/json/optional.ts';
 import { keyLimits, pageSizes, projectPattern } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
+import { largePageQuery, seconds } from '../http/schemas.ts';
 import { shape, timeReply } from '../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
-import { largePageQuery, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 

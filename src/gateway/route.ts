@@ -18,9 +18,9 @@ import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { sendChunks, sendJson, sendTagged } from '../http/reply.ts';
+import { idempotencyKey, idempotencyKeyOf, nextCursor } from '../http/schemas.ts';
 import { type Properties, type Shape, shape, textOrNull } from '../http/shape.ts';
 import type { RouteContext } from './route-context.ts';
-import { idempotencyKey, idempotencyKeyOf, nextCursor } from './schemas.ts';
 
 /**
  * A route that is one call of `rpc`. Its message has what path, query and body have by the names of its fields, but for

@@ -15,10 +15,10 @@ import { readParts } from '../http/body.ts';
 import { contentError, withPaths } from '../http/errors.ts';
 import { fileParts, isFormPost, readForm } from '../http/multipart.ts';
 import { sendFile, sendJson } from '../http/reply.ts';
+import { idempotencyKey, idempotencyKeyOf } from '../http/schemas.ts';
 import { from, shape } from '../http/shape.ts';
 import { customRoute, type Route, readQuery, tagged } from './route.ts';
 import type { RouteContext } from './route-context.ts';
-import { idempotencyKey, idempotencyKeyOf } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
 

@@ -5,9 +5,9 @@ import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { optional } from '../domain/json/optional.ts';
 import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { sendJson } from '../http/reply.ts';
+import { largePageQuery, receiverUrl, seconds, signingSecret, template } from '../http/schemas.ts';
 import { from, shape, timeReply } from '../http/shape.ts';
 import { customRoute, done, listRoute, type Route, replyOf, route, tagged } from './route.ts';
-import { largePageQuery, receiverUrl, seconds, signingSecret, template } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 

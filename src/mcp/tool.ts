@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed, type ReasonName } from '../domain/errors/failure.ts';
 import { isForPerson, type Violation, violationsOf } from '../domain/errors/violations.ts';
-import { isObject, type JsonObject, ownValue } from '../domain/json/json.ts';
+import { isObject, ownValue } from '../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
 import { readJson } from '../domain/json/json-text.ts';
 import { limitsOf, policyOf } from '../domain/methods.ts';
@@ -91,10 +91,7 @@ function jsonIn(text: string, type: unknown, maxNodes: number): unknown {
   }
 }
 
-/** An object of any JSON, such as answers. The service checks its content. */
-export const jsonObject = z
-  .custom<JsonObject>(isObject, { params: { code: 'invalid_type' }, error: 'Expected object' })
-  .meta({ type: 'object', additionalProperties: true });
+export { objectArgument as jsonObject } from '../http/schemas.ts';
 
 /**
  * The result of a call: for programs as `structuredContent`, for models as text. What the service says itself and

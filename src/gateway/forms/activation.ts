@@ -10,10 +10,10 @@ import { readJson } from '../../http/body.ts';
 import { contentError, restErrorOf } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { idempotencyKey, idempotencyKeyOf } from '../../http/schemas.ts';
 import { shape } from '../../http/shape.ts';
 import { customRoute, type Route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { idempotencyKey, idempotencyKeyOf } from '../schemas.ts';
 import { emailBody, formHead, sharedForm, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */

@@ -11,9 +11,9 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { change } from '../../http/reply-parts.ts';
+import { flag, ifNoneMatch, jsonObject, pageQuery, schemaFormat, schemaTypes } from '../../http/schemas.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
-import { flag, ifNoneMatch, jsonObject, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
 import {
   agentSchema,
   checkedDefinition,

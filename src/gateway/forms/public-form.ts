@@ -5,9 +5,9 @@ import { publicSettingNames } from '../../domain/definition/public-definition.ts
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { optional } from '../../domain/json/optional.ts';
+import { ifNoneMatch } from '../../http/schemas.ts';
 import { from, present, shape } from '../../http/shape.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { ifNoneMatch } from '../schemas.ts';
 import { definitionOf, formId } from './schemas.ts';
 
 const { getPublicForm } = FormsService.method;

@@ -14,10 +14,10 @@ import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { readDefinition } from '../../http/body.ts';
+import { jsonObject } from '../../http/schemas.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
 import { type Checked, isKeyless } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { jsonObject } from '../schemas.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
 

@@ -6,10 +6,10 @@ import { optional } from '../../domain/json/optional.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
 import { sendTagged } from '../../http/reply.ts';
 import { change } from '../../http/reply-parts.ts';
+import { flag, ifNoneMatch, pageQuery, schemaFormat, schemaTypes } from '../../http/schemas.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, nameFile, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, ifNoneMatch, pageQuery, schemaFormat, schemaTypes } from '../schemas.ts';
 import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;

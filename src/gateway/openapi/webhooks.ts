@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { answerChannels } from '../../domain/answers/provenance.ts';
 import { optional } from '../../domain/json/optional.ts';
+import { jsonObject } from '../../http/schemas.ts';
 import { timeReply } from '../../http/shape.ts';
-import { jsonObject } from '../schemas.ts';
 import type { Schemas } from './schemas.ts';
 
 /** The requests that the service sends to registered endpoints, by event. */

@@ -2,79 +2,18 @@ import { z } from 'zod';
 import {
   CreateSessionResponseSchema,
   GetSessionResponseSchema,
-  SessionSchema,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { daysKept } from '../../domain/definition/settings.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { sessionSeconds, waitSeconds } from '../../domain/limits/limits.ts';
-import { contextSchema } from '../../domain/sessions/context.ts';
-import { notification, notifyInput } from '../../http/notify.ts';
-import { provenance, readProvenance } from '../../http/reply-parts.ts';
-import { from, shape, timeReply } from '../../http/shape.ts';
+import { flag, jsonObject, seconds, timeInput } from '../../http/schemas.ts';
+import { metadata, session, sessionOptions } from '../../http/sessions.ts';
+import { shape } from '../../http/shape.ts';
 import { publicForm, publicFormOf } from '../forms/public-form.ts';
 import { replyOf } from '../route.ts';
-import {
-  flag,
-  httpsUrl,
-  jsonObject,
-  receiverUrl,
-  seconds,
-  signingSecret,
-  template,
-  timeInput,
-} from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 
-const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
-
 const { default: _, ...range } = sessionSeconds;
-
-const sessionOptions = {
-  expires_in: seconds(sessionSeconds).exactOptional(),
-  prefill: optional(
-    jsonObject,
-    'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
-  ),
-  metadata: metadata.exactOptional(),
-  return_url: optional(
-    httpsUrl.min(1),
-    'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
-  ),
-  return_outcome: optional(
-    z.boolean(),
-    'Whether to add `session_id` and `outcome` to the query of `return_url`.',
-  ),
-  context: contextSchema.exactOptional(),
-  allow_decline: optional(z.boolean(), 'Whether the person may decline to answer.'),
-  callback: optional(
-    z
-      .strictObject({
-        url: receiverUrl,
-        secret: signingSecret.exactOptional(),
-        template: optional(
-          template,
-          'What the body is made by, as of a webhook; it may name only what the callback carries.',
-        ),
-      })
-      .meta({ id: 'CallbackInput' }),
-    'Called once, when the session ends, whatever its outcome. Needs an API key.',
-  ),
-  notify: notifyInput
-    // Has its description stand first.
-    .nonoptional()
-    .meta({
-      id: 'NotifyInput',
-      description:
-        'Whom to notify of the session, now and again while it is open: `email`, `webhook_id` or both. Needs an API key with ' +
-        '`sessions:notify`.',
-    })
-    .exactOptional(),
-  respondent: optional(
-    z.strictObject({ email: z.string() }).meta({ id: 'SessionRespondent' }),
-    'Who is to answer: the page asks for a code emailed to that address before it shows anything. Needs an API key ' +
-      'with `sessions:notify`.',
-  ),
-};
 
 export const createSessionBody = z.strictObject(sessionOptions).meta({ id: 'CreateSessionInput' });
 
@@ -144,50 +83,6 @@ export const submitSessionBody = z
 export const declineSessionBody = z
   .strictObject({ reason: optional(z.string(), 'Why, up to 2,000 characters.') })
   .meta({ id: 'DeclineSessionInput' });
-
-export const sessionStatus = z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']);
-
-export const session = shape(SessionSchema, 'Session', {
-  id: z.string().describe('Anyone who has it can fill in the session.'),
-  form_id: z.string(),
-  form_version_id: z.string(),
-  status: sessionStatus,
-  url: z.string().describe('The hosted page.'),
-  expires_at: timeReply,
-  created_at: timeReply,
-  opened_at: timeReply.nullable(),
-  prefill: jsonObject,
-  metadata: jsonObject,
-  submission_id: z.string().nullable(),
-  outcome: z
-    .enum(['submitted', 'declined', 'expired', 'cancelled'])
-    .nullable()
-    .describe('How it ended; null while it is open. Only `submitted` is an answer.'),
-  reason: optional(z.string(), 'Why the person declined, in their words.'),
-  allow_decline: z.boolean().describe('Whether the person may decline to answer.'),
-  context: contextSchema.exactOptional(),
-  return_url: optional(z.string(), 'Where the person goes after submitting.'),
-  return_outcome: z.boolean().exactOptional(),
-  callback: optional(
-    z.object({
-      url_host: z.string(),
-      answers: z.boolean().describe('Whether it carries answers, as long as the maker’s key may read them.'),
-    }),
-    'Where its end is reported.',
-  ),
-  notify: {
-    ...notification,
-    source: 'notification',
-    schema: optional(notification.schema, 'Who is notified of it, and what came of that.'),
-  },
-  respondent: optional(z.object({ email: z.string() }), 'Who is to answer.'),
-  partial_answers: optional(jsonObject, 'Only with `allowPartial`.'),
-  step: optional(z.int(), 'Where the person is on your page, as you kept it.'),
-  provenance: from(
-    readProvenance,
-    optional(provenance, 'Where each answer that it holds comes from, by field id.'),
-  ),
-});
 
 const sessionRead = {
   session,

@@ -11,21 +11,20 @@ import { optional } from '../../domain/json/optional.ts';
 import { readSubject } from '../../http/body.ts';
 import { errorBody } from '../../http/errors.ts';
 import { sendJson } from '../../http/reply.ts';
+import { ifNoneMatch, pageQuery } from '../../http/schemas.ts';
+import { session, sessionStatus } from '../../http/sessions.ts';
 import { from, present, timeOf, timeReply } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { ifNoneMatch, pageQuery } from '../schemas.ts';
 import { submission } from '../submissions/submissions.ts';
 import {
   askBody,
   createSessionBody,
   declineSessionBody,
   readReply,
-  session,
   sessionCreated,
   sessionQuery,
-  sessionStatus,
   submitSessionBody,
   updateSessionBody,
 } from './schemas.ts';

@@ -14,8 +14,8 @@ import { CHARSET_INPUT } from '../../http/charset.ts';
 import { restErrorOf, undefinedFor } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { idempotencyKeyOf } from '../../http/schemas.ts';
 import type { RouteContext } from '../route-context.ts';
-import { idempotencyKeyOf } from '../schemas.ts';
 
 /**
  * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first. Answers

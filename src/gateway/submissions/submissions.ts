@@ -14,9 +14,9 @@ import { optional } from '../../domain/json/optional.ts';
 import { contextSchema } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
+import { flag, jsonObject, pageQuery, timeInput } from '../../http/schemas.ts';
 import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
 import { done, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
-import { flag, jsonObject, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
 

@@ -12,9 +12,9 @@ import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { OneOf } from '../../http/rpc-client.ts';
+import { flag, idempotencyKey, idempotencyKeyOf, jsonObject } from '../../http/schemas.ts';
 import { customRoute, type Route, readQuery, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { flag, idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
 import { acceptFormPost } from './html-form.ts';
 
 const { method: rpcs } = SubmissionsService;

@@ -3,12 +3,11 @@ import { SessionStatus, SessionsService } from '../../../gen/headlessforms/v1/se
 import { fieldTypes } from '../../domain/fields/field.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { optional } from '../../domain/json/optional.ts';
-import { MAX_QUESTIONS, sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_QUESTIONS } from '../../domain/limits/limits.ts';
 import { messageFrom } from '../../domain/messages.ts';
-import { contextSchema } from '../../domain/sessions/context.ts';
 import { readSubject } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import { notifyInput } from '../../http/notify.ts';
+import { toolOptions } from '../../http/sessions.ts';
 import { present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type RequestContext } from '../tool.ts';
 import { handOver, type Pending, resume } from './hand-over.ts';
@@ -48,41 +47,7 @@ export const askPerson = defineTool({
     ),
     schema: optional(jsonObject, 'In place of questions: a flat JSON Schema of the answer that you want.'),
     form_id: optional(formId, 'In place of questions: a published form.'),
-    // Without the name that the API description has: not all clients follow references.
-    context: optional(
-      z.strictObject(contextSchema.shape),
-      'What the person has to see in order to answer: plain text, up to 64 KiB.',
-    ),
-    allow_decline: z.boolean().default(true).describe('Whether the person may decline, with a reason.'),
-    prefill: optional(jsonObject, 'Answers that you know, by field id; the person sees and can change them.'),
-    message: z
-      .string()
-      .min(1)
-      .max(500)
-      .default('Please answer these questions.')
-      .describe('What to tell the person above the questions or beside the link.'),
-    expires_in: z
-      .int()
-      .min(sessionSeconds.min)
-      .max(sessionSeconds.max)
-      .default(sessionSeconds.default)
-      .describe('Seconds until the link stops working.'),
-    metadata: optional(jsonObject, 'Data of yours, up to 16 KiB; it comes with the submission.'),
-    respondent: optional(
-      z.strictObject({ email: z.string() }),
-      'The person who is to answer, whom a code is emailed to before the page shows anything: a forwarded link is ' +
-        'worth nothing. The key needs sessions:notify.',
-    ),
-    return_url: optional(z.string().min(1), 'HTTPS. Where the person goes after submitting.'),
-    notify: optional(
-      notifyInput,
-      'Whom to email the question, or which webhook to call, now and as reminders while it is open.',
-    ),
-    callback: optional(
-      z.strictObject({ url: z.string(), secret: z.string() }),
-      'Called once, signed with your secret, when the session ends, whatever its outcome: for a workflow that ' +
-        'waits outside of this conversation.',
-    ),
+    ...toolOptions,
     idempotency_key: idempotencyKey,
   }),
   output: sessionOutput,

@@ -68,10 +68,9 @@ export const formTools: Tool[] = [
       activate_url: z.string().describe('For a person, who gives the address there.'),
     }),
     async run(input, { call, baseUrl, ...exchange }) {
-      const { form: draft, activationToken: token } = await call(rpcs.createForm, {
-        definition: newDefinitionOf(input.definition, exchange),
-        idempotencyKey: input.idempotency_key ?? '',
-      });
+      const asked = { ...input, definition: newDefinitionOf(input.definition, exchange) };
+      const message = messageFrom(rpcs.createForm.input, asked);
+      const { form: draft, activationToken: token } = await call(rpcs.createForm, message);
       const made = present(draft);
       const path = `/api/forms/${made.id}/activate?token=${encodeURIComponent(token)}`;
       return {
@@ -128,11 +127,9 @@ export const formTools: Tool[] = [
       webhook_secret: z.string().optional(),
     }),
     async run(input, { call, ...exchange }) {
-      const published = await call(rpcs.publishFormVersion, {
-        formId: input.form_id,
-        definition: definitionOf(input.definition, exchange),
-        idempotencyKey: input.idempotency_key ?? '',
-      });
+      const asked = { ...input, definition: definitionOf(input.definition, exchange) };
+      const message = messageFrom(rpcs.publishFormVersion.input, asked);
+      const published = await call(rpcs.publishFormVersion, message);
       return {
         facts: {
           form: form.of(published.form),

@@ -10,6 +10,7 @@ import { type Session, SessionsService } from '../../../gen/headlessforms/v1/ses
 import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { restErrorOf } from '../../http/errors.ts';
+import { briefSession } from '../../http/sessions.ts';
 import { present } from '../../http/shape.ts';
 import { elicitationModes } from '../elicitation-modes.ts';
 import {
@@ -19,7 +20,6 @@ import {
   type RequestContext,
   type ToolContext,
 } from '../tool.ts';
-import { session } from './schemas.ts';
 import { outcomeOf, waitFor } from './sessions.ts';
 
 const { method: rpcs } = SessionsService;
@@ -130,7 +130,7 @@ async function settle(
   const reaction = wordsFor[response?.action ?? 'none'];
   if (response?.action === 'decline') {
     const { session: read } = await call(rpcs.getSession, { sessionId: id });
-    if (present(read).allowDecline && session.of(read).status === 'open') {
+    if (present(read).allowDecline && briefSession.of(read).status === 'open') {
       await call(rpcs.declineSession, { sessionId: id });
     }
   }
@@ -172,7 +172,7 @@ async function elicitationFor(
 
 function linkToShow(opened: Session): Outcome {
   return {
-    facts: session.of(opened),
+    facts: briefSession.of(opened),
     next: ['Show the url to the person, then call wait_for_session with this session_id for the answers.'],
   };
 }

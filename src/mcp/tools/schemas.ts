@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { idOf, withFieldIds } from '../../domain/definition/questions.ts';
 import { fieldTypes } from '../../domain/fields/field.ts';
@@ -8,7 +7,6 @@ import { optional } from '../../domain/json/optional.ts';
 import { formLimits, idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import { notification } from '../../http/notify.ts';
 import { readProvenance } from '../../http/reply-parts.ts';
 import { from, shape } from '../../http/shape.ts';
 import { jsonObject, type ToolContext } from '../tool.ts';
@@ -49,29 +47,6 @@ export const answers = shape(SubmissionSchema, '', {
       .optional()
       .describe('By field: human (on the page), mcp_user, api, prefill or default, when, and by which key.'),
   ),
-});
-
-/** The least that is to be known of a session. */
-export const session = shape(SessionSchema, '', {
-  session_id: from('id', z.string()),
-  form_id: z.string(),
-  status: z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']),
-  url: z.string().describe('The page on which a person answers.'),
-  expires_at: z.string(),
-  notify: {
-    ...notification,
-    source: 'notification',
-    schema: z
-      .looseObject({ sent_at: z.string().nullable(), failed: z.boolean(), stopped: z.boolean() })
-      .optional()
-      .describe('Who is notified, and what came of that.'),
-  },
-  submission_id: z.string().nullable(),
-  outcome: z
-    .enum(['submitted', 'declined', 'expired', 'cancelled'])
-    .nullable()
-    .describe('null while it is open. Only submitted is an answer.'),
-  reason: optional(z.string(), 'Why the person declined.'),
 });
 
 const text = { type: 'string' as const };

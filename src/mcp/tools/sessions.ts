@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Submission, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { waitSeconds } from '../../domain/limits/limits.ts';
+import { briefSession } from '../../http/sessions.ts';
 import { present } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Outcome, type RequestContext, type Tool } from '../tool.ts';
-import { answers, language, session, sessionId } from './schemas.ts';
+import { answers, language, sessionId } from './schemas.ts';
 
 const { method: rpcs } = SessionsService;
 
 /** What is known of a session and, once it is submitted, of its answers. */
-export const sessionOutput = z.looseObject({ ...session.schema.shape, ...answers.schema.shape });
+export const sessionOutput = z.looseObject({ ...briefSession.schema.shape, ...answers.schema.shape });
 
 /** The tools that follow sessions. */
 export const sessionTools: Tool[] = [
@@ -93,7 +94,7 @@ export function outcomeOf(
   { session: read, submission }: { session?: Session | undefined; submission?: Submission | undefined },
   { mayCall }: Pick<RequestContext, 'mayCall'>,
 ): Outcome {
-  const facts = session.of(read);
+  const facts = briefSession.of(read);
   switch (facts.status) {
     case 'open':
       return {

@@ -20,6 +20,11 @@ export const jsonObject = z
   })
   .meta({ type: 'object', additionalProperties: true });
 
+/** The same as an argument of a tool. */
+export const objectArgument = z
+  .custom<JsonObject>(isObject, { params: { code: 'invalid_type' }, error: 'Expected object' })
+  .meta({ type: 'object', additionalProperties: true });
+
 /** An address on the web. The service checks it; the API description says what it checks. */
 export const httpsUrl = z
   .string()
