@@ -9,16 +9,20 @@ import {
   PublishFormVersionRequestSchema,
 } from '../../gen/headlessforms/v1/forms_pb.js';
 import { CreateKeyRequestSchema } from '../../gen/headlessforms/v1/keys_pb.js';
+import {
+  ContextItemKind,
+  type SessionContext,
+  SessionContextSchema,
+} from '../../gen/headlessforms/v1/session_context_pb.js';
 import type { CreateSessionRequest } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { CreateWebhookRequestSchema } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { changesBetween } from '../domain/contracts/changes.ts';
 import { checkDefinition, type DefinitionOptions, withoutDefaults } from '../domain/definition/definition.ts';
-import { definitionFromMessage, definitionToMessage } from '../domain/definition/definition-proto.ts';
+import { definitionFromMessage, definitionToMessage, jsonOf } from '../domain/definition/definition-proto.ts';
 import { notFound } from '../domain/errors/failure.ts';
 import { isId, isKeyless } from '../domain/ids.ts';
 import { canonicalJson, fingerprint } from '../domain/json/json-text.ts';
 import { pseudonymOf } from '../domain/secrets/secret-key.ts';
-import { contextToJson } from '../domain/sessions/context.ts';
 import { callerIfAny, callerOf } from '../rpc/context.ts';
 import { findAnyForm } from '../store/forms/forms.ts';
 import { findVersion, findVersionByNumber } from '../store/forms/versions.ts';
@@ -179,7 +183,7 @@ export function formerSessionDigest(context: ServiceContext, request: CreateSess
     ...whereGiven({
       return_url: request.returnUrl,
       return_outcome: request.returnOutcome,
-      context: request.context && contextToJson(request.context),
+      context: request.context && jsonOf(SessionContextSchema, withKinds(request.context)),
       allow_decline: request.allowDecline,
       callback: callback && {
         url: callback.url,
@@ -195,4 +199,9 @@ export function formerSessionDigest(context: ServiceContext, request: CreateSess
     }),
     ...(respondent !== undefined && { respondent: respondent.email }),
   });
+}
+
+function withKinds(context: SessionContext): SessionContext {
+  const items = context.items.map((item) => ({ ...item, kind: item.kind || ContextItemKind.TEXT }));
+  return { ...context, items };
 }

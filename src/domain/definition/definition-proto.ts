@@ -33,7 +33,7 @@ import type { PublicDefinition } from './public-definition.ts';
  * Names come from the messages themselves, but for the exceptions of `definition-path.ts`.
  */
 export function definitionFromMessage(message: pb.FormDefinition): unknown {
-  return jsonOf(pb.FormDefinitionSchema, message, 1);
+  return jsonOf(pb.FormDefinitionSchema, message);
 }
 
 /** The typed message of a checked definition; `definitionFromMessage` and the check give it back unchanged. */
@@ -65,13 +65,13 @@ export const themeToMessage = memoize(
   ({ settings }: FormDefinition): pb.Theme => create(pb.ThemeSchema, initOf(pb.ThemeSchema, settings.theme)),
 );
 
-/** The JSON of a message. What nests deeper than JSON may is cut off. */
-function jsonOf(schema: DescMessage, message: Properties, depth: number): unknown {
+/** The JSON of a message of a definition or a context. What nests deeper than JSON may is cut off. */
+export function jsonOf(schema: DescMessage, message: object, depth = 1): unknown {
   const json: Properties = {};
   if (depth > MAX_DEPTH) return json;
   for (const { field, property, name, tag, isAlwaysGiven, codec } of mappingsOf(schema)) {
     if (!isAlwaysGiven && !isFieldSet(message as Message, field)) continue;
-    const held = message[property];
+    const held = (message as Properties)[property];
     const inner = codec.json(field.oneof === undefined ? held : (held as Choice).value, depth + 1);
     if (inner === undefined) continue;
     if (tag !== undefined) json[tag] = field.localName;
@@ -230,6 +230,8 @@ const alwaysGiven: Record<string, string[]> = {
   ConditionList: ['conditions'],
   Comparison: ['field'],
   Autoresponse: ['to', 'subject', 'message'],
+  SessionContext: ['items'],
+  ContextItem: ['label', 'value'],
   Settings: ['allow_partial', 'allowed_origins', 'embed_origins', 'review'],
 };
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import * as pb from '../../../gen/headlessforms/v1/session_context_pb.js';
-import { enumName, type NameIn } from '../enums.ts';
+import { jsonOf } from '../definition/definition-proto.ts';
 import { type Violation, violationsOf } from '../errors/violations.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { MAX_URL_LENGTH } from '../limits/limits.ts';
@@ -35,7 +35,7 @@ export const contextSchema = z
 /** What is wrong with a context at `context`; the paths are those of the message. */
 export function contextProblems(message: pb.SessionContext | undefined): Violation[] {
   if (message === undefined) return [];
-  const json = contextToJson(message);
+  const json = jsonOf(pb.SessionContextSchema, message);
   const unsafe = jsonProblems(json, 'context', { maxKib: MAX_CONTEXT_KIB });
   const parsed = contextSchema.safeParse(json);
   const problems =
@@ -46,24 +46,9 @@ export function contextProblems(message: pb.SessionContext | undefined): Violati
 /** The context in a message that has no problems; null if it shows nothing. */
 export function contextFromMessage(message: pb.SessionContext | undefined): SessionContext | null {
   if (message === undefined) return null;
-  const context = contextSchema.parse(contextToJson(message));
+  const context = contextSchema.parse(jsonOf(pb.SessionContextSchema, message));
   const isEmpty = context.title === undefined && context.text === undefined && context.items.length === 0;
   return isEmpty ? null : context;
-}
-
-/** A context as REST has it. */
-export function contextToJson({ title, text, items }: pb.SessionContext): z.input<typeof contextSchema> {
-  return {
-    ...(title !== '' && { title }),
-    ...(text !== '' && { text }),
-    items: items.map(({ label, value, kind }) => ({ label, value, kind: kindOf(kind) })),
-  };
-}
-
-/** An unknown kind becomes a text that the check refuses. */
-function kindOf(kind: pb.ContextItemKind): NameIn<typeof pb.ContextItemKind> {
-  if (kind === pb.ContextItemKind.UNSPECIFIED) return 'text';
-  return enumName(pb.ContextItemKind, kind) ?? (String(kind) as 'text');
 }
 
 function isLink(text: string): boolean {

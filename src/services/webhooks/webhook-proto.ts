@@ -1,5 +1,5 @@
-import { fromJson, type MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs, timestampFromDate, timestampFromMs, ValueSchema } from '@bufbuild/protobuf/wkt';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { SessionOutcome, SessionSchema, SessionStatus } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import {
   type AnswerOrigin,
@@ -14,7 +14,7 @@ import {
   MailKind,
   SecretFormat,
   type WebhookEvent,
-  type WebhookFilterSchema,
+  WebhookFilterSchema,
   WebhookSchema,
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
@@ -31,7 +31,7 @@ import {
   registrableNames,
 } from '../../domain/events/index.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { rowToMessage } from '../../domain/messages.ts';
+import { messageFrom, rowToMessage } from '../../domain/messages.ts';
 import type { LoggedDelivery } from '../../store/deliveries/log.ts';
 import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
@@ -44,39 +44,23 @@ export function webhookToMessage(
 ): MessageInitShape<typeof WebhookSchema> {
   const { headers, filter, signingKey } = webhook;
   const { secret } = secretsAt(webhook, new Date(now()));
+  // What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same.
+  const opened = <T>(sealed: string | null, read: (text: string) => T) => {
+    const text = sealed === null ? undefined : secrets.openIfKnown(sealed);
+    return text === undefined ? undefined : read(text);
+  };
   return rowToMessage(WebhookSchema, webhook, {
     events: webhook.events.filter(isRegistrable).map((name) => registrableEvents[name]),
     traceparent: webhook.sendsTraceparent,
-    secretFormat: formatOf(secrets.openIfKnown(secret)),
-    headerNames: namesIn(headers === null ? undefined : secrets.openIfKnown(headers)),
+    secretFormat: enumValue(SecretFormat, opened(secret, secretFormatOf)),
+    headerNames: opened(headers, (text) => Object.keys(headersIn(text).headers)) ?? [],
     ...(filter !== null && { filter: filterToMessage(filter) }),
-    publicKey: publicKeyIn(signingKey === null ? undefined : secrets.openIfKnown(signingKey)),
+    publicKey: opened(signingKey, publicKeyOf) ?? '',
   });
 }
 
-/** What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same. */
-function formatOf(secret: string | undefined): SecretFormat {
-  return enumValue(SecretFormat, secret === undefined ? undefined : secretFormatOf(secret));
-}
-
-function namesIn(headers: string | undefined): string[] {
-  return headers === undefined ? [] : Object.keys(headersIn(headers).headers);
-}
-
-function publicKeyIn(signingKey: string | undefined): string {
-  return signingKey === undefined ? '' : publicKeyOf(signingKey);
-}
-
-function filterToMessage({
-  source,
-  fieldId,
-  value,
-}: WebhookFilter): MessageInitShape<typeof WebhookFilterSchema> {
-  return {
-    source: source ?? '',
-    fieldId: fieldId ?? '',
-    ...(value !== undefined && { value: fromJson(ValueSchema, value) }),
-  };
+function filterToMessage({ source, fieldId, value }: WebhookFilter) {
+  return messageFrom(WebhookFilterSchema, { source, field_id: fieldId, value });
 }
 
 /** A delivery with its attempts as callers see it. */
