@@ -1,7 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AgentSchemaSchema } from '../../../gen/headlessforms/v1/agent_schema_pb.js';
-import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
 import {
   CreatorType,
   type Form,
@@ -178,10 +177,10 @@ export function checkedDefinition(kept: { keptUrl?: string } = {}) {
 }
 
 /** The parts of a route whose body is a definition with further properties beside it. */
-export function definitionBeside<Shape extends z.ZodRawShape>(shape: Shape, kept: { keptUrl?: string } = {}) {
+export function definitionBeside(shape: z.ZodRawShape, kept: { keptUrl?: string } = {}) {
   const schema = z.strictObject(shape);
   const checkRest = checkedDefinition(kept);
-  const check = (raw: unknown, context: RouteContext): Checked<DefinitionBeside<typeof schema>> => {
+  const check = (raw: unknown, context: RouteContext): Checked<object> => {
     const entries = isObject(raw) ? Object.entries(raw) : [];
     const given = Object.fromEntries(entries.filter(([name]) => Object.hasOwn(shape, name)));
     const rest = Object.fromEntries(entries.filter(([name]) => !Object.hasOwn(shape, name)));
@@ -198,5 +197,3 @@ export function definitionBeside<Shape extends z.ZodRawShape>(shape: Shape, kept
   };
   return { shape: definitionSchema.extend(shape), check };
 }
-
-type DefinitionBeside<Schema extends z.ZodType> = { definition: FormDefinition } & z.output<Schema>;

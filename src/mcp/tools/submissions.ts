@@ -56,7 +56,8 @@ export const submissionTools: Tool[] = [
       ),
     }),
     output: z.looseObject({ submission_id: z.string() }),
-    async run({ form_id, session_id, answers, source, idempotency_key = '' }, { call }) {
+    async run({ session_id, ...asked }, { call }) {
+      const { form_id, answers } = asked;
       if ((form_id === undefined) === (session_id === undefined)) {
         throw failed(Reason.INVALID, 'Expected form_id or session_id, and not both');
       }
@@ -64,12 +65,8 @@ export const submissionTools: Tool[] = [
         const { submission } = await call(sessionRpcs.submitSession, { sessionId: session_id, answers });
         return { facts: { submission_id: present(submission).id } };
       }
-      const { submissionId: id } = await call(rpcs.createManagedSubmission, {
-        formId: form_id ?? '',
-        answers,
-        source,
-        idempotencyKey: idempotency_key,
-      });
+      const message = messageFrom(rpcs.createManagedSubmission.input, asked);
+      const { submissionId: id } = await call(rpcs.createManagedSubmission, message);
       return { facts: { submission_id: id } };
     },
   }),

@@ -2,7 +2,6 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { SessionContextSchema } from '../../../gen/headlessforms/v1/session_context_pb.js';
 import {
-  AnswerChannel,
   type AnswerOrigin,
   AnswerOriginSchema,
   type ListSubmissionsRequest,
@@ -13,7 +12,7 @@ import {
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { enumName, enumValue } from '../../domain/enums.ts';
+import { enumName } from '../../domain/enums.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { messageFrom, rowToMessage } from '../../domain/messages.ts';
@@ -99,14 +98,9 @@ export function provenanceToMessage(provenance: Provenance): Record<string, Answ
   return messages;
 }
 
-function originToMessage({ by, at, keyId = '', verified }: Origin): AnswerOrigin {
-  const answerTime = timestampFromMs(Date.parse(at));
-  return create(AnswerOriginSchema, {
-    by: enumValue(AnswerChannel, by),
-    answerTime,
-    keyId,
-    verified: verified === true,
-  });
+function originToMessage(origin: Origin): AnswerOrigin {
+  const answerTime = timestampFromMs(Date.parse(origin.at));
+  return create(AnswerOriginSchema, rowToMessage(AnswerOriginSchema, origin, { answerTime }));
 }
 
 function provenanceOf({ provenance, answers, createdAt }: ShownSubmission): Provenance {
