@@ -26,7 +26,6 @@ import {
   ReadTooLong,
   transientFault,
 } from './store/database/faults.ts';
-import { setReader } from './store/database/read-queue.ts';
 import { countCall } from './store/rate-limits.ts';
 import { createSubmissionWriter, type SubmissionWriter } from './store/submissions/submission-writer.ts';
 import { createAccessLog } from './telemetry/access-log.ts';
@@ -136,11 +135,10 @@ export function createApi(options: ServiceOptions): Api {
     rateLimits,
     describeTemporaryFault,
     refuse: refuseWhileLow(options.disk, database.engine, options.metrics),
-    onIdentified: ({ caller, owner }, { narrowedBy }) =>
-      setReader(
-        caller?.keyId === undefined ? (owner ? 'owners' : 'strangers') : caller.projectId,
-        narrowedBy !== undefined,
-      ),
+    within: ({ caller, owner }, { narrowedBy }, call) => {
+      const reader = caller?.keyId === undefined ? (owner ? 'owners' : 'strangers') : caller.projectId;
+      return database.slots.within({ reader, readsMuch: narrowedBy !== undefined }, call);
+    },
     onLimit: options.metrics?.onLimit,
     tracing: options.tracing,
     now,

@@ -28,7 +28,6 @@ import { contextOf } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/network/server.ts';
 import type { Rpc } from './rpc/registry.ts';
 import type { Services } from './services/index.ts';
-import { forReader } from './store/database/read-queue.ts';
 import type { AccessLog } from './telemetry/access-log.ts';
 
 /**
@@ -62,8 +61,8 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
   });
   const grpc = answerRpcs(notFound);
   return {
-    http: (...request) => forReader(() => http(...request)),
-    grpc: (...request) => forReader(() => grpc(...request)),
+    http,
+    grpc,
     refuse: (request, response) => http(request, response, tooManyWaiting),
     ...clientsBehind(isTrusted),
     isKnownClient: (client) => api.keys.isKnownClient(client),

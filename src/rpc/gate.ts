@@ -14,23 +14,25 @@ import { type RateLimits, setRateHeaders } from './rate-limits.ts';
  * The network asks it before a message is received, the gateway before a large body is, and every call once more when
  * its message is known. What it finds out stays with the request, so that it finds it out once.
  */
-export function createGate({ authentication, rateLimits, refuse, onIdentified }: GateOptions): Gate {
+export function createGate({ authentication, rateLimits, refuse }: GateOptions): Gate {
   return async (method, header, values, formId) => {
     const facts = factsOf({ values });
     const policy = policyOf(method);
     await identify(header, facts, policy, authentication);
-    onIdentified?.(facts, policy);
     await rateLimits?.(policy.limits, facts, formId);
     refuse(method);
   };
 }
 
-/** Asks the gate for each call, and tells in its answer what rates are left. */
-export function throughGate(gate: Gate): Interceptor {
+/**
+ * Asks the gate for each call, and tells in its answer what rates are left. `within` runs what is admitted, now that it
+ * is known who calls.
+ */
+export function throughGate(gate: Gate, within: Within): Interceptor {
   return (next) => async (req) => {
     await gate(req.method, req.header, req.contextValues, req.stream ? undefined : formIdIn(req.message));
     const facts = factsOf({ values: req.contextValues });
-    const response = await next(req).catch((error: unknown) => {
+    const response = await within(facts, policyOf(req.method), () => next(req)).catch((error: unknown) => {
       if (error instanceof ConnectError) setRateHeaders(error.metadata, facts);
       throw error;
     });
@@ -122,9 +124,10 @@ export type GateOptions = {
   rateLimits: RateLimits | undefined;
   /** Throws what keeps everybody from calling a method just now. */
   refuse: (method: DescMethod) => void;
-  /** Called when it is known who calls. */
-  onIdentified?: ((facts: Pick<CallFacts, 'caller' | 'owner'>, policy: Policy) => void) | undefined;
 };
+
+/** Runs a call for whoever makes it. */
+export type Within = <T>(facts: Pick<CallFacts, 'caller' | 'owner'>, policy: Policy, call: () => T) => T;
 
 /** Finds the owner of a key. */
 export type Authenticator = {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { create, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf';
 import {
   Code,
@@ -112,12 +113,12 @@ async function invokeStream(spec: MethodImplSpec, req: UnaryRequest | StreamRequ
   if (spec.kind === 'server_streaming' && req.stream) {
     const input = await only(req.message);
     const message = normalized(spec.method.output, spec.impl(input, context));
-    return {
-      ...context.answer(),
-      stream: true as const,
-      method: spec.method,
-      message: endOnAbort(message, req.signal),
-    };
+    const output = endOnAbort(message, req.signal);
+    // It is read after the interceptors have returned, and belongs to their call all the same.
+    const inCall = AsyncLocalStorage.snapshot();
+    const next = output.next.bind(output);
+    output.next = () => inCall(next);
+    return { ...context.answer(), stream: true as const, method: spec.method, message: output };
   }
   throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
 }

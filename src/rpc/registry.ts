@@ -23,6 +23,7 @@ import {
   type GateOptions,
   identify,
   throughGate,
+  type Within,
 } from './gate.ts';
 import { type CallLog, createCallLog, type LogOptions } from './logging.ts';
 import { createMethodCalls, type MethodCall, type MethodCalls, normalized } from './method-calls.ts';
@@ -32,14 +33,14 @@ import { setRateHeaders } from './rate-limits.ts';
  * Puts services behind the one chain of interceptors that every call passes: logging, authentication
  * with authorization, rate limits.
  */
-export function createRpc({ services, ownUrls, tracing, ...options }: RpcOptions): Rpc {
+export function createRpc({ services, ownUrls, tracing, within, ...options }: RpcOptions): Rpc {
   const authentication = { ...options, checkKeylessOrigin: createKeylessOriginCheck(ownUrls) };
   const callLog = createCallLog(options);
   const gate = createGate({ ...options, authentication });
   const interceptors: Interceptor[] = [
     ...(tracing === undefined ? [] : [traceCalls(tracing)]),
     callLog.interceptor,
-    throughGate(gate),
+    throughGate(gate, within),
   ];
   const specs = services.map(({ descriptor, implementation }) =>
     createServiceImplSpec(descriptor, implementation),
@@ -126,6 +127,7 @@ type RpcOptions = Omit<AuthenticationOptions, 'checkKeylessOrigin'> &
     /** The addresses of the service as its users see them. */
     ownUrls: readonly string[];
     tracing?: Tracing | undefined;
+    within: Within;
   };
 
 /**

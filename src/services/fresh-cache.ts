@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { forEverybody } from '../store/database/read-queue.ts';
+import { forEverybody } from '../store/database/read-slots.ts';
 
 /**
  * Caches what was loaded for a second at most: changes by other processes are seen by then.

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { ReadTooLong } from '../../src/store/database/faults.ts';
-import { forReader, setReader } from '../../src/store/database/read-queue.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { fillTables } from '../support/filled-tables.ts';
 import { runOn } from '../support/postgres.ts';
@@ -51,10 +50,7 @@ it('keeps the time limit of lists to these, although connections are shared', as
   const database = await openDatabase({ databaseUrl, poolerUrl, log: console });
   opened.defer(() => database.close());
   const asList = <T>(work: () => Promise<T>) =>
-    forReader(() => {
-      setReader('prj_a', true);
-      return work();
-    });
+    database.slots.within({ reader: 'prj_a', readsMuch: true }, work);
 
   const slow = asList(() => database.select('select pg_sleep(20)'));
   const others = database.select('select pg_sleep(4)');

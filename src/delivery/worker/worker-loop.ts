@@ -1,4 +1,4 @@
-import { forEverybody } from '../../store/database/read-queue.ts';
+import { forEverybody } from '../../store/database/read-slots.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { runWith } from '../../telemetry/trace-context.ts';

@@ -4,7 +4,7 @@ import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig, Type
 import type { Log } from '../../telemetry/log.ts';
 import { isConnectionFault, LIST_STATEMENT_MS } from './faults.ts';
 import { type Row, timeTypes } from './queries.ts';
-import { currentHolder, type Holder, isTimedRead } from './read-queue.ts';
+import { currentUse, type Holder, holderOf, isTimed } from './read-slots.ts';
 
 /**
  * Makes the connections to a server that everything runs on: the ORM, Kysely, transactions and single
@@ -25,16 +25,17 @@ export function createConnections(config: PoolConfig, { isPooled = false } = {})
   const pool = new Pool({ ...config, types, Client: CheckedClient });
   // An 'error' event without a listener ends the process. Statements on a lost connection fail by themselves.
   pool.on('error', () => undefined);
-  const holders = new Map<object, Holder | undefined>();
+  const holders = new Map<object, Holder>();
   pool.on('release', (_error, client) => holders.delete(client));
   const timed = new WeakSet<object>();
 
   async function connect(): Promise<PoolClient> {
     const client = await pool.connect();
-    holders.set(client, currentHolder());
-    const isTimed = isTimedRead();
-    if (isPooled && isTimed) await beginTimed(client);
-    else if (timed.has(client) !== isTimed) await setTimed(client, isTimed);
+    const use = currentUse();
+    if (use !== undefined) holders.set(client, holderOf(use.reader));
+    const hasLimit = isTimed(use);
+    if (isPooled && hasLimit) await beginTimed(client);
+    else if (timed.has(client) !== hasLimit) await setTimed(client, hasLimit);
     return client;
   }
 
@@ -58,15 +59,15 @@ export function createConnections(config: PoolConfig, { isPooled = false } = {})
   }
 
   /** Most requests read as those before them do, so that few statements come here. */
-  async function setTimed(client: PoolClient, isTimed: boolean): Promise<void> {
-    const limit = isTimed ? LIST_STATEMENT_MS : (config.statement_timeout ?? 0);
+  async function setTimed(client: PoolClient, hasLimit: boolean): Promise<void> {
+    const limit = hasLimit ? LIST_STATEMENT_MS : (config.statement_timeout ?? 0);
     try {
       await client.query(`set statement_timeout = ${Number(limit)}`);
     } catch (error) {
       client.release(true);
       throw error;
     }
-    if (isTimed) timed.add(client);
+    if (hasLimit) timed.add(client);
     else timed.delete(client);
   }
 

@@ -4,8 +4,8 @@ import type { Engine } from './engine.ts';
 import { inTimedRead, isStorageFault, transientFault, withRetries } from './faults.ts';
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EmbeddedOptions } from './pglite.ts';
-import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
-import { createReadQueue, isTimedRead, type ReadBounds } from './read-queue.ts';
+import type { EntityManager, Queries, Row, Transaction, Transactions } from './queries.ts';
+import { currentUse, isTimed, type ReadBounds, ReadSlots } from './read-slots.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
@@ -55,11 +55,12 @@ const DEFAULT_POOL_SIZE = 10;
 /** The database on an open engine. */
 export function databaseOn(engine: Engine): Database {
   const storage = new StorageWatch();
-  const reads = createReadQueue(readBounds(engine));
+  const slots = new ReadSlots(readBounds(engine));
   const readRepeatedly = <T>(work: () => Promise<T>) =>
-    reads.run(() => withRetries(isTimedRead() ? () => inTimedRead(work) : work, always));
+    slots.run(() => withRetries(isTimed(currentUse()) ? () => inTimedRead(work) : work, always));
   return {
     ...engine,
+    slots,
     read: (work) => readRepeatedly(() => work(engine.em.fork())),
     write: (work) => storage.observe(() => withRetries(() => work(engine.em.fork()), never), always),
     select: (sql, params = [], { prepared = false } = {}) =>
@@ -197,12 +198,8 @@ const FAILING_MS = 10_000;
 
 /** An open database: its engine, whose statements run again after a transient fault. */
 export type Database = Omit<Engine, 'em' | 'query'> &
-  Queries & {
-    /**
-     * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
-     * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait forever.
-     */
-    transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  Queries &
+  Transactions & {
     /**
      * Calls the handlers of all that listen, with a text of less than 8,000 bytes. Outside transactions only: inside, it
      * would serialize commits.

@@ -21,7 +21,7 @@ import { CounterEntity, SubmissionEntity } from '../submissions/submissions.ts';
 import { UploadEntity } from '../uploads.ts';
 import { WebhookEntity } from '../webhooks/webhooks.ts';
 import type { EntityManager, Row } from './queries.ts';
-import type { Holder } from './read-queue.ts';
+import type { Holder } from './read-slots.ts';
 
 /**
  * Every table of the service.

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/postgresql';
 import DataLoader from 'dataloader';
+import { currentUse, type ReadSlots } from './read-slots.ts';
 
 /** Makes a page of `limit` items out of the rows of a query that asked for one more. */
 export function pageOf<T extends { id: string }>(rows: T[], limit: number): Page<T> {
@@ -44,7 +45,8 @@ export async function deleteSome(
 
 /**
  * Makes a look-up by id that batches: the calls of one turn of the event loop become one query, since under
- * load most of what a small SELECT costs is its round trip. Nothing is cached.
+ * load most of what a small SELECT costs is its round trip. Nothing is cached. Those of one
+ * reader alone share a query: it waits for that reader's turn, and counts as theirs.
  *
  * Calls of one turn for the same id get the same object, and the calls of a batch share a failure. So check
  * ids with `isId` before: a text that no database can hold would fail the whole batch.
@@ -52,19 +54,24 @@ export async function deleteSome(
 export function createLoader<Found extends { id: string }>(
   findAll: (db: Queries, ids: readonly string[]) => Promise<Found[]>,
 ): (db: Queries, id: string) => Promise<Found | null> {
-  const loaders = new WeakMap<Queries, DataLoader<string, Found | null>>();
+  const loaders = new WeakMap<Queries, Map<string, DataLoader<string, Found | null>>>();
 
   const loaderOf = (db: Queries) => {
-    const known = loaders.get(db);
+    const { reader, readsMuch, during } = currentUse() ?? {};
+    const use = `${reader} ${readsMuch} ${during}`;
+    const byUse = loaders.get(db) ?? new Map();
+    loaders.set(db, byUse);
+    const known = byUse.get(use);
     if (known !== undefined) return known;
     const loader = new DataLoader<string, Found | null>(
       async (ids) => {
+        byUse.delete(use);
         const found = new Map((await findAll(db, ids)).map((each) => [each.id, each]));
         return ids.map((id) => found.get(id) ?? null);
       },
       { cache: false, maxBatchSize: MAX_BATCH, batchScheduleFn: (load) => setImmediate(load) },
     );
-    loaders.set(db, loader);
+    byUse.set(use, loader);
     return loader;
   };
   return (db, id) => loaderOf(db).load(id);
@@ -112,8 +119,15 @@ export type Transaction = Queries & {
   afterCommit(work: () => void): void;
 };
 
-/** What runs transactions: see `Database`. */
-export type Transactions = { transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> };
+export type Transactions = {
+  /**
+   * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
+   * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait forever.
+   */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Whose turn it is. */
+  readonly slots: ReadSlots;
+};
 
 /** An entity manager of either engine. */
 export type EntityManager = SqlEntityManager;

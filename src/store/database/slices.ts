@@ -1,6 +1,5 @@
 import type { Transaction, Transactions } from './queries.ts';
-import { asSlice, isUsedByOthers, runSeriallyForProject } from './read-queue.ts';
-import { restAfter, runSerially } from './serial.ts';
+import { restAfter } from './serial.ts';
 
 /**
  * Makes what does long work of a project, such as an erasure, in slices: transactions that go through as many rows as
@@ -30,13 +29,8 @@ export function createSlices(database: Transactions, mostRows: number): Slices {
     }
   }
 
-  const restOf = () => (isUsedByOthers() ? restAfter(tookMs) : 0);
-  // The turn of the project comes first: whoever waits for that holds up no other project's slices.
-  return (work) =>
-    runSeriallyForProject(
-      () => runSerially(lastSlices, database, () => asSlice(() => run(work)), { restOf }),
-      restOf,
-    );
+  const restOf = () => (database.slots.isUsedByOthers() ? restAfter(tookMs) : 0);
+  return (work) => database.slots.runSlice(() => run(work), restOf);
 }
 
 /**
@@ -44,8 +38,6 @@ export function createSlices(database: Transactions, mostRows: number): Slices {
  * database, or old ones of a table that has grown, would collect all that are left and sort them, for each slice.
  */
 const IN_ORDER = 'set local enable_bitmapscan = off';
-
-const lastSlices = new WeakMap<object, Promise<void>>();
 
 /**
  * Everybody waits for a slice of the embedded database. A server writes what a slice has changed in one go, for which

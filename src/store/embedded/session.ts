@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Row } from '../database/queries.ts';
-import { takesLong } from '../database/read-queue.ts';
+import { takesLong } from '../database/read-slots.ts';
 import type { DatabasePlace } from './files.ts';
 import type { DatabaseAnswer, DatabaseCall, ThreadInput } from './messages.ts';
 

@@ -11,7 +11,7 @@ import {
   RETRY_WINDOW_MS,
 } from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
-import { forEverybody } from '../database/read-queue.ts';
+import { forEverybody } from '../database/read-slots.ts';
 import { type Capacity, NO_CAPACITY } from '../deliveries/fairness.ts';
 import type { WriteOutcome } from './explain-conflicts.ts';
 import {

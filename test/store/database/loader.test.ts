@@ -6,6 +6,7 @@ import { findAnySession } from '../../../src/store/sessions/sessions.ts';
 import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
 import { findSubmission } from '../../../src/store/submissions/submissions.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
 import { aSubmission, givenSession } from '../given.ts';
 
 describe.each(engines)('a look-up that gathers its callers, on %s', (engine) => {
@@ -114,6 +115,28 @@ describe.each(engines)('a look-up that gathers its callers, on %s', (engine) => 
     await expect(failing).rejects.toThrow('no');
     expect(await Promise.all(beside)).toEqual([null]);
     expect(asked).toEqual([['uncommitted'], ['uncommitted']]);
+  });
+
+  it('does not wait for the reads of others who ask in the same turn', async () => {
+    const { find } = aLookUp();
+    await keep(database, 'awaited');
+    const answered = Promise.withResolvers<void>();
+    const as = <T>(reader: string, work: () => Promise<T>) =>
+      database.slots.within({ reader, readsMuch: false }, work);
+    const hanging = Array.from({ length: 100 }, () =>
+      as('strangers', () => database.read(() => answered.promise)),
+    );
+
+    const order: string[] = [];
+    const found = ['strangers', 'prj_a'].map((reader) =>
+      as(reader, () => find(database, 'awaited')).finally(() => order.push(reader)),
+    );
+    await until(() => order.length > 0).finally(answered.resolve);
+
+    const each = { id: 'awaited', value: 'of awaited' };
+    expect(await Promise.all(found)).toEqual([each, each]);
+    expect(order).toEqual(['prj_a', 'strangers']);
+    await Promise.all(hanging);
   });
 
   it('finds a hundred submissions at once, each for its own project alone', async () => {

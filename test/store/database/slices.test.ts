@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
 import { createSlices } from '../../../src/store/database/slices.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -34,7 +33,7 @@ describe.each(engines)('slices of long work on %s', (engine) => {
   });
 
   it('rest three times as long as they took while others use the service', async () => {
-    forReader(() => setReader('strangers'));
+    database.slots.within({ reader: 'strangers', readsMuch: false }, () => {});
     const slice = createSlices(database, 1_000);
     const timed = () =>
       slice(async () => {
@@ -52,7 +51,7 @@ describe.each(engines)('slices of long work on %s', (engine) => {
   });
 
   it('take turns with what else takes long of their project while others use the service', async () => {
-    forReader(() => setReader('strangers'));
+    database.slots.within({ reader: 'strangers', readsMuch: false }, () => {});
     const order: string[] = [];
     const timed = async (name: string) => {
       order.push(`${name} begins`);
@@ -60,8 +59,7 @@ describe.each(engines)('slices of long work on %s', (engine) => {
       order.push(`${name} ends`);
     };
 
-    await forReader(async () => {
-      setReader('prj_a', true);
+    await database.slots.within({ reader: 'prj_a', readsMuch: true }, async () => {
       const slice = createSlices(database, 1_000);
       await Promise.all([slice(() => timed('slice')), database.read(() => timed('read'))]);
     });

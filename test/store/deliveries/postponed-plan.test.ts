@@ -27,6 +27,7 @@ it.each(engines)(
 
     await postponeDeliveries(
       {
+        slots: database.slots,
         transaction: (work) =>
           database.transaction((tx) =>
             work({

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
 import { createSlices } from '../../../src/store/database/slices.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -46,8 +45,7 @@ describe('the embedded database in a thread of its own', () => {
     const firstOf = async () => {
       const order: string[] = [];
       const before = database.execute(SHORT);
-      const long = forReader(async () => {
-        setReader('project', true);
+      const long = database.slots.within({ reader: 'project', readsMuch: true }, async () => {
         await work();
         order.push('long');
       });

@@ -2,17 +2,13 @@ import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:time
 import { afterEach, describe, expect, it } from 'vitest';
 import { newSessionId } from '../../../src/domain/ids.ts';
 import type { Database } from '../../../src/store/database/database.ts';
-import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { startService, type TestService } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
 /** Runs work as one request of a reader. */
-const as = <T>(reader: string, work: () => Promise<T>, readsMuch = false): Promise<T> =>
-  forReader(() => {
-    setReader(reader, readsMuch);
-    return work();
-  });
+const as = <T>({ slots }: Database, reader: string, work: () => Promise<T>, readsMuch = false): Promise<T> =>
+  slots.within({ reader, readsMuch }, work);
 
 /** Reads of the current request that take some milliseconds each, in the order in which they began. */
 async function readsAtOnce(database: Pick<Database, 'read'>, count: number): Promise<TimedRead[]> {
@@ -35,7 +31,7 @@ describe.each(engines)('reads on %s', (engine) => {
     const answered = Promise.withResolvers<void>();
     let started = 0;
     const strangers = Array.from({ length: 100 }, () =>
-      as('strangers', () =>
+      as(database, 'strangers', () =>
         database.read(() => {
           started += 1;
           return answered.promise;
@@ -44,7 +40,7 @@ describe.each(engines)('reads on %s', (engine) => {
     );
 
     await database.execute('delete from rate_limits');
-    await as('prj_a', () => database.select('select count(*) from submissions'));
+    await as(database, 'prj_a', () => database.select('select count(*) from submissions'));
 
     expect(started).toBeGreaterThan(0);
     // Half of those of all.
@@ -57,7 +53,7 @@ describe.each(engines)('reads on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     const begun: string[] = [];
     const read = (reader: string) =>
-      as(reader, () =>
+      as(database, reader, () =>
         database.read(async () => {
           begun.push(reader);
           await yieldToEventLoop();
@@ -75,9 +71,9 @@ describe.each(engines)('reads on %s', (engine) => {
 
   it('of a project that read much come one by one, with rests, where others use the service too', async () => {
     await using database = await openTestDatabase(engine);
-    await as('strangers', () => database.select('select 1'));
+    await as(database, 'strangers', () => database.select('select 1'));
 
-    const reads = await as('prj_a', () => readsAtOnce(database, 4), true);
+    const reads = await as(database, 'prj_a', () => readsAtOnce(database, 4), true);
 
     for (const [index, { begunAt }] of reads.entries()) {
       const before = reads[index - 1];
@@ -93,12 +89,13 @@ describe.each(engines)('reads on %s', (engine) => {
     await using database = await openTestDatabase(engine);
 
     const reads = await as(
+      database,
       'prj_a',
       async () => {
-        await as('strangers', () => database.select('select 1'));
+        await as(database, 'strangers', () => database.select('select 1'));
         const secondAfter = performance.now() + 1_000;
         await until(() => performance.now() > secondAfter);
-        await as('strangers', () => database.select('select 1'));
+        await as(database, 'strangers', () => database.select('select 1'));
         return readsAtOnce(database, 2);
       },
       true,
@@ -111,7 +108,7 @@ describe.each(engines)('reads on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     const nested = () => database.read(async () => database.select('select 1 as one'));
 
-    const all = await Promise.all(Array.from({ length: 20 }, () => as('strangers', nested)));
+    const all = await Promise.all(Array.from({ length: 20 }, () => as(database, 'strangers', nested)));
 
     expect(all).toEqual(Array(20).fill([{ one: 1 }]));
   });
@@ -156,12 +153,12 @@ describe('strangers whose reads hang', () => {
 describe('lists of one project', () => {
   it('run together where nobody else uses the service', async () => {
     await using database = await openTestDatabase('postgres');
-    await as('strangers', () => database.select('select 1'));
-    await as('prj_a', () => database.select('select 1'));
+    await as(database, 'strangers', () => database.select('select 1'));
+    await as(database, 'prj_a', () => database.select('select 1'));
     const sharedUntil = performance.now() + 1_000;
     await until(() => performance.now() > sharedUntil);
 
-    const [first, second] = await as('prj_a', () => readsAtOnce(database, 2), true);
+    const [first, second] = await as(database, 'prj_a', () => readsAtOnce(database, 2), true);
 
     expect(second?.begunAt).toBeLessThan(first?.endedAt ?? 0);
   });
