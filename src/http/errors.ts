@@ -54,7 +54,7 @@ const UNDECODABLE = 'The path is not correctly encoded';
 
 function ofFailure(error: ConnectError, failure: Failure): RestError {
   const reason = reasonOf(error);
-  const { submissionId, sessionId, violations, changes } = failure;
+  const { submissionId, sessionId, violations, changes, pageUrl, resource } = failure;
   const [, status, usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const headers = headersOf(error.metadata);
@@ -67,6 +67,8 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
     headers,
     reason: nameOf(reason),
     details,
+    pageUrl,
+    resource,
     body: {
       error: {
         code: codeOf(status),
@@ -79,7 +81,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
         next_call: nextCall,
-        next: nextByReason.get(reason) ?? nextUnfound(error.rawMessage) ?? nextInWords[nextCall],
+        next: nextByReason.get(reason) ?? nextUnfound(resource) ?? nextInWords[nextCall],
       },
     },
   };
@@ -111,6 +113,10 @@ export type RestError = {
   headers: Record<string, string>;
   reason: ReasonName;
   details: readonly Violation[];
+  /** The page that accepts the answers instead; empty: none is known. */
+  pageUrl: string;
+  /** What there is none of, as `notFound` calls it; empty where it is something else that failed. */
+  resource: string;
   body: ErrorBody;
   /** A fault that was not logged yet. It is never sent. */
   fault?: unknown;
@@ -182,8 +188,7 @@ const nextByReason = new Map<FailureReason, string>([
 ]);
 
 /** How to find the id of what there was none of. */
-function nextUnfound(message: string): string | undefined {
-  const [, resource = ''] = /^There is no such (\w+)$/.exec(message) ?? [];
+function nextUnfound(resource: string): string | undefined {
   const route = lists.get(resource);
   return route && `Check the id: GET ${route}.`;
 }

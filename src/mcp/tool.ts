@@ -13,7 +13,7 @@ import {
 import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed, type ReasonName } from '../domain/errors/failure.ts';
-import { isForPerson, type Violation, violationsOf } from '../domain/errors/violations.ts';
+import { type Violation, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, ownValue } from '../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
 import { readJson } from '../domain/json/json-text.ts';
@@ -219,7 +219,7 @@ export type Outcome = { facts: Record<string, unknown>; next?: string[]; untrust
  * what came, whether a repeat can help and when, and what to call next.
  */
 export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
-  const { fault, body } = restErrorOf(withPaths(error, (path) => fieldOf(path, input)));
+  const { fault, body, resource } = restErrorOf(withPaths(error, (path) => fieldOf(path, input)));
   const { reason, message, submission_id, session_id, details, retryable, retry_after } = body.error;
   const problems = details.map(problemOf);
   return {
@@ -230,7 +230,7 @@ export function failureOf(error: unknown, { exchange, tool, input }: FailedCall)
     ...(retry_after !== undefined && { retry_after }),
     ...(submission_id !== undefined && { submission_id }),
     ...(session_id !== undefined && { session_id }),
-    next: nextAfter(body.error, tool),
+    next: nextAfter(body.error, resource, tool),
   };
 }
 
@@ -262,7 +262,8 @@ const argumentNames = new Map([
 
 /** What to call next, in the words of the tools. */
 function nextAfter(
-  { next_call, reason, message, details, retry_after = 1 }: ErrorBody,
+  { next_call, reason, retry_after = 1 }: ErrorBody,
+  resource: string,
   tool: string,
 ): string {
   switch (next_call) {
@@ -275,7 +276,7 @@ function nextAfter(
     case 'with_key':
       return 'Ask the owner of the service for a key that may do this.';
     case 'list':
-      return nextUnfound[message.replace(/^There is no such /, '')] ?? CHECK_FORM;
+      return nextUnfound[resource] ?? CHECK_FORM;
     case 'read':
       if (reason === 'token_used') return 'The form is published: get_form reads it, ask_person asks it.';
       return 'Read what is there already: get_session or get_form.';
@@ -286,7 +287,7 @@ function nextAfter(
     case 'with_other_idempotency_key':
       return `The idempotency_key belongs to an earlier call: repeat that, or call ${tool} with another key.`;
     case 'create_session':
-      return details.some(isForPerson)
+      return reason === 'invalid'
         ? 'Only a person can answer these fields: call ask_person with the other answers as prefill.'
         : 'The session has ended: ask_person opens another.';
     case 'activate_form':

@@ -43,13 +43,11 @@ function renderError(error: RestError, request: IncomingMessage, requestId: stri
   return renderMessageOf(error, request, { requestId, more });
 }
 
-/** The page that takes the answers, which the message of the error names. */
-function linkToPage({ body }: RestError, request: IncomingMessage) {
-  const [address] = /(?<= )https?:\S+$/.exec(body.error.message) ?? [];
+/** The page that takes the answers. */
+function linkToPage({ pageUrl }: RestError, request: IncomingMessage) {
   const { words } = languageOf(request);
   return (
-    address !== undefined &&
-    html`<p class="actions"><a class="button" href="${address}">${words.codeGive}</a></p>`
+    pageUrl !== '' && html`<p class="actions"><a class="button" href="${pageUrl}">${words.codeGive}</a></p>`
   );
 }
 

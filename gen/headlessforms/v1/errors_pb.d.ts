@@ -87,6 +87,20 @@ export declare type Failure = Message<"headlessforms.v1.Failure"> & {
    * @generated from field: string session_id = 9;
    */
   sessionId: string;
+
+  /**
+   * The page that accepts the answers. Set with `REASON_CODE_NEEDED`.
+   *
+   * @generated from field: string page_url = 10;
+   */
+  pageUrl: string;
+
+  /**
+   * What there is none of, such as `form` or `webhook`. Set with `REASON_NOT_FOUND`.
+   *
+   * @generated from field: string resource = 11;
+   */
+  resource: string;
 };
 
 /**

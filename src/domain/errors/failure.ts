@@ -16,7 +16,7 @@ import {
   type Violation as ViolationMessage,
   ViolationSchema,
 } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { atMost, isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
+import { atMost, summarize, type Violation, violationCodes } from './violations.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -24,7 +24,7 @@ import { atMost, isForPerson, summarize, type Violation, violationCodes } from '
  * `what` is the thing's name in words, such as `form`.
  */
 export function notFound(what: string): ConnectError {
-  return failed(Reason.NOT_FOUND, `There is no such ${what}`);
+  return failed(Reason.NOT_FOUND, `There is no such ${what}`, { resource: what });
 }
 
 /**
@@ -60,7 +60,8 @@ const limits = new WeakMap<ConnectError, string>();
  * violations it carries the first hundred.
  */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const { submissionId = '', sessionId = '', requiredScope = '', changes = [], cause } = facts;
+  const { cause, submissionId = '', sessionId = '', requiredScope = '' } = facts;
+  const { changes = [], pageUrl = '', resource = '' } = facts;
   const violations = atMost(facts.violations ?? []);
   const [ownCode, , usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
@@ -72,6 +73,8 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
     sessionId,
     requiredScope,
     changes,
+    pageUrl,
+    resource,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
     retryable,
     nextCall: facts.nextCall ?? nextCallAfter(usualNext, { ...facts, violations }),
@@ -173,7 +176,7 @@ function nextCallAfter(
   usual: NextCall,
   { violations = [], submissionId, sessionId }: FailureFacts,
 ): NextCall {
-  if (violations.some(isForPerson)) return NextCall.CREATE_SESSION;
+  if (violations.some(({ byPerson }) => byPerson)) return NextCall.CREATE_SESSION;
   if (sessionId) return NextCall.GET_SESSION;
   return submissionId ? NextCall.GET_SUBMISSION : usual;
 }
@@ -253,6 +256,10 @@ export type FailureFacts = {
   requiredScope?: string;
   /** What a form's `compatibility` refuses. */
   changes?: MessageInitShape<typeof DefinitionChangeSchema>[];
+  /** The page that accepts the answers. */
+  pageUrl?: string;
+  /** What there is none of. */
+  resource?: string;
   /** When to try again, in whole seconds from now. */
   retryAfter?: number;
   /** Instead of the one that the other facts imply. */

@@ -143,15 +143,8 @@ export function required(path: string): Violation {
 
 /** An answer that only a person may give, and that came, or is missing, without one. */
 export function answeredByPerson(path: string): Violation {
-  return custom(path, BY_PERSON);
+  return { ...custom(path, 'This field must be answered by a person'), byPerson: true };
 }
-
-/** Whether a violation is one that only a person can correct. */
-export function isForPerson({ message }: Pick<Violation, 'message'>): boolean {
-  return message === BY_PERSON;
-}
-
-const BY_PERSON = 'This field must be answered by a person';
 
 /**
  * A union names the problems of the alternative that was meant. With a discriminator Zod has
@@ -221,9 +214,15 @@ const dateFormats = new Set(['date', 'time', 'datetime']);
 
 /**
  * What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. `received` is what
- * came, as `describeReceived` has it.
+ * came, as `describeReceived` has it; `byPerson`: only a person can correct it.
  */
-export type Violation = { path: string; code: ViolationCode; message: string; received?: string };
+export type Violation = {
+  path: string;
+  code: ViolationCode;
+  message: string;
+  received?: string;
+  byPerson?: true;
+};
 
 type Summarized = Pick<Violation, 'path' | 'message'>;
 

@@ -32,7 +32,10 @@ function parse(text: string, what: string, { hasLongInteger }: JsonScan): Json {
   try {
     return hasLongInteger ? JSON.parse(text, withoutLongIntegers) : JSON.parse(text);
   } catch (error) {
-    throw failed(Reason.BAD_REQUEST, `The ${what} is not JSON${placeOf(error)}`);
+    const cause = new NotJson(error);
+    const place = cause.line === undefined ? '' : `: see line ${cause.line}, column ${cause.column}`;
+    const said = cause.kind === 'end' ? ': it ends too early' : place;
+    throw failed(Reason.BAD_REQUEST, `The ${what} is not JSON${said}`, { cause });
   }
 }
 
@@ -41,12 +44,44 @@ function withoutLongIntegers(_key: string, value: Json, { source = '' }: { sourc
   return isLong ? Number.POSITIVE_INFINITY : value;
 }
 
-/** Where a text stops being JSON, as far as the parser says so. The rest of its message may quote the text. */
-function placeOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : '';
-  if (message.startsWith('Unexpected end')) return ': it ends too early';
-  const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(message) ?? [];
-  return line === undefined ? '' : `: see line ${line}, column ${column}`;
+/** How and where a text stops being JSON, as far as the parser says so. The rest of its message may quote the text. */
+export class NotJson extends Error {
+  readonly kind: 'end' | 'token' | 'other';
+  readonly line: number | undefined;
+  readonly column: number | undefined;
+
+  constructor(error: unknown) {
+    const said = error instanceof Error ? error.message : '';
+    super('Not JSON');
+    this.kind = said.startsWith('Unexpected end')
+      ? 'end'
+      : said.startsWith('Unexpected token')
+        ? 'token'
+        : 'other';
+    const place = /\(line (\d+) column (\d+)\)$/.exec(said);
+    if (place !== null) [this.line, this.column] = place.slice(1).map(Number);
+  }
+}
+
+/** The line where a text stops being JSON: the parser does not say where a character is that it does not expect. */
+export function brokenLine(text: string): number {
+  let begun = 0;
+  let broken = text.length;
+  while (begun + 1 < broken) {
+    const middle = (begun + broken) >> 1;
+    if (isUnexpected(text.slice(0, middle))) broken = middle;
+    else begun = middle;
+  }
+  return text.slice(0, broken).split('\n').length;
+}
+
+function isUnexpected(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return new NotJson(error).kind === 'token';
+  }
 }
 
 /** The members of all objects in a value; the parser has dropped those whose key came again. */

@@ -1,7 +1,7 @@
 import { isUnanswered } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
-import { fieldIdOf, isForPerson, type Violation, valueAt } from '../../domain/errors/violations.ts';
+import { fieldIdOf, type Violation, valueAt } from '../../domain/errors/violations.ts';
 import { type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { languageOfTag, preferredLanguages } from '../../domain/text/accept-language.ts';
 import { nearestName } from '../../domain/text/nearest-name.ts';
@@ -34,7 +34,7 @@ export function explainRefusals(
       const hint = meant === undefined ? '' : ` ${fill(words.didYouMean, { readings: meant })}`;
       return { ...violation, message: fill(words.unknownField, { name }) + hint };
     }
-    if (field === undefined || isForPerson(violation)) return violation;
+    if (field === undefined || violation.byPerson) return violation;
     const answer = ownValue(ownValue(given, root) ?? {}, field.id);
     const at = valueAt(given, violation.path.split('.'));
     const text = typeof at === 'string' ? at : undefined;

@@ -13,7 +13,7 @@ import {
 import { failureOf } from '../../domain/errors/failure.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json/json.ts';
-import { linesIn, readJson } from '../../domain/json/json-text.ts';
+import { brokenLine, linesIn, NotJson, readJson } from '../../domain/json/json-text.ts';
 import { messageLimits } from '../../domain/limits/limits.ts';
 import type { ServiceContext } from '../context.ts';
 import { makerOf } from '../forms/form-access.ts';
@@ -58,31 +58,9 @@ function readText(text: string, check: (value: unknown) => DefinitionResult): Te
     const failure = failureOf(error);
     if (!(error instanceof ConnectError) || failure === undefined) throw error;
     if (failure.violations.length > 0) return { problems: withLines(text, failure.violations) };
-    const message = error.rawMessage.replace(/^(The form is )not JSON(?:: see.*)?$/, `$1${NOT_JSON}`);
-    return { problems: [{ line: brokenLine(text.trimEnd(), error.rawMessage), path: '', message }] };
-  }
-}
-
-/** Where a text stops being JSON. The parser says so, but for a character that it does not expect. */
-function brokenLine(text: string, said: string): number {
-  const [, named] = /line (\d+)/.exec(said) ?? [];
-  if (named !== undefined) return Number(named);
-  let begun = 0;
-  let broken = text.length;
-  while (begun + 1 < broken) {
-    const middle = (begun + broken) >> 1;
-    if (isUnexpected(text.slice(0, middle))) broken = middle;
-    else begun = middle;
-  }
-  return text.slice(0, broken).split('\n').length;
-}
-
-function isUnexpected(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return false;
-  } catch (error) {
-    return error instanceof Error && error.message.startsWith('Unexpected token');
+    const { line, kind = 'end' } = error.cause instanceof NotJson ? error.cause : {};
+    const message = kind === 'end' ? error.rawMessage : NOT_JSON;
+    return { problems: [{ line: line ?? brokenLine(text.trimEnd()), path: '', message }] };
   }
 }
 
@@ -99,7 +77,7 @@ function withLines(
   });
 }
 
-const NOT_JSON = 'not JSON from here on. Check the commas, quotes and brackets';
+const NOT_JSON = 'The form is not JSON from here on. Check the commas, quotes and brackets';
 
 /** Stands for the form that is not made. */
 const PREVIEW = 'preview';

@@ -84,8 +84,9 @@ export function alreadyAnswered() {
 
 /** Only the page of a session or form takes the answers: it asks for a code first. */
 export function codeNeeded({ hostedUrl }: Pick<ServiceContext['settings'], 'hostedUrl'>, pageId: string) {
-  const message = `Only the page accepts answers, after a code that it emails to the respondent: ${hostedUrl}/f/${pageId}`;
-  return failed(Reason.CODE_NEEDED, message);
+  const pageUrl = `${hostedUrl}/f/${pageId}`;
+  const message = `Only the page accepts answers, after a code that it emails to the respondent: ${pageUrl}`;
+  return failed(Reason.CODE_NEEDED, message, { pageUrl });
 }
 
 /** What the address of a session's page names: what a visitor has begun opens on the form's own page alone. */
