@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, insertOf, rowsOf, text, time } from './database/columns.ts';
+import { id, insertOf, rowsOf, sealed, text, time } from './database/columns.ts';
 import type { Queries, Transaction } from './database/queries.ts';
 
 /** What a request with an idempotency key made or changed, where the thing itself has no column for the key. */
@@ -13,7 +13,7 @@ export const IdempotencyKeyEntity = defineEntity({
     /** The id of what was made; of a kept reply that of the session it is about, or empty. */
     madeId: id(),
     /** What the reply shows once, or the whole reply, sealed; null if it shows nothing. */
-    secret: text().strictNullable(),
+    secret: sealed().strictNullable(),
     createdAt: time(),
   },
   indexes: [{ name: 'idempotency_keys_by_age', properties: ['createdAt'] }],

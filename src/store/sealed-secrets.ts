@@ -1,18 +1,22 @@
 import type { SecretBox } from '../domain/secrets/secret-key.ts';
-import { textOrNull } from './database/columns.ts';
+import { sealedColumnsOf, textOrNull } from './database/columns.ts';
 import type { Queries, Row } from './database/queries.ts';
+import { FormEntity } from './forms/forms.ts';
+import { IdempotencyKeyEntity } from './idempotency-keys.ts';
 import { findFact, InstallationEntity, SECRET_KEY_CHECK } from './installation.ts';
+import { SessionEntity } from './sessions/session-table.ts';
+import { WebhookEntity } from './webhooks/webhooks.ts';
 
 /** The columns that hold sealed secrets, by table. */
-const columnsOf = {
-  webhooks: ['secret', 'next_secret', 'previous_secret', 'headers', 'signing_key'],
-  forms: ['draft_secret'],
-  idempotency_keys: ['secret'],
-  sessions: ['callback_secret'],
-} as const;
+const sealedColumns = new Map(
+  [WebhookEntity, FormEntity, IdempotencyKeyEntity, SessionEntity].map((entity) => [
+    entity.meta.tableName,
+    sealedColumnsOf(entity),
+  ]),
+);
 
 /** The tables that hold sealed secrets. */
-export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idempotency_keys', 'sessions'];
+export const sealedTables = [...sealedColumns.keys()];
 
 /**
  * Seals anew, under the current key of `box`, what is sealed under another among the next `limit` rows of a table
@@ -25,13 +29,13 @@ export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idemp
 export async function resealGroup(
   tx: Queries,
   box: SecretBox,
-  { table, after, limit }: { table: SealedTable; after: string; limit: number },
+  { table, after, limit }: { table: string; after: string; limit: number },
 ): Promise<ResealedGroup> {
   const most = table === 'idempotency_keys' ? Math.min(limit, MAX_REPLIES) : limit;
   const ids = await tx.select(`select id from ${table} where id > $1 order by id limit $2`, [after, most]);
   const last = ids.at(-1)?.id;
   if (last === undefined) return { next: null, resealed: 0, unreadable: 0 };
-  const columns = columnsOf[table];
+  const columns = sealedColumns.get(table) ?? [];
   // A row that stands for an origin of callbacks has an empty one.
   const isOld = columns.map((column) => `${column} <> '' and not starts_with(${column}, $3)`).join(' or ');
   const rows = await tx.select(
@@ -74,8 +78,6 @@ export async function resealKeyCheck(db: Queries, box: SecretBox): Promise<void>
 
 /** Of kept replies in a group: some MiB. */
 const MAX_REPLIES = 10;
-
-export type SealedTable = keyof typeof columnsOf;
 
 export type ResealedGroup = {
   /** The id that the next group begins after; null at the end of the table. */

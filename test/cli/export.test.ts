@@ -1,8 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { sealedColumnsOf } from '../../src/store/database/columns.ts';
 import { entities } from '../../src/store/database/engine.ts';
 import { type ExportName, exportNames, exportTables } from '../../src/store/projects/project-export.ts';
+import { sealedTables } from '../../src/store/sealed-secrets.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';
@@ -74,11 +76,23 @@ describe('admin export', () => {
       const entity = entities.find(({ meta }) => meta.tableName === table);
       const names = Object.keys(entity?.meta.properties ?? {}).map(snakeCase);
 
-      expect([table, `${columns} ${omitted[name]}`.trim().split(/\s+/).toSorted()]).toEqual([
+      expect([table, `${columns.join(' ')} ${omitted[name]}`.trim().split(/\s+/).toSorted()]).toEqual([
         table,
         names.toSorted(),
       ]);
     }
+  });
+
+  it('writes no column that holds a secret, sealed or not', () => {
+    for (const name of exportNames) {
+      const { table, columns } = exportTables[name];
+      const entity = entities.find(({ meta }) => meta.tableName === table);
+      const secrets = entity === undefined ? [] : sealedColumnsOf(entity);
+
+      expect([table, columns.filter((column) => secrets.includes(column))]).toEqual([table, []]);
+    }
+    const holding = entities.filter((entity) => sealedColumnsOf(entity).length > 0);
+    expect(sealedTables.toSorted()).toEqual(holding.map(({ meta }) => meta.tableName).toSorted());
   });
 });
 

@@ -1,4 +1,12 @@
-import { BigIntType, DateTimeType, type EntitySchema, type InferEntity, JsonType, p } from '@mikro-orm/core';
+import {
+  BigIntType,
+  DateTimeType,
+  type EntitySchema,
+  type InferEntity,
+  JsonType,
+  p,
+  UnderscoreNamingStrategy,
+} from '@mikro-orm/core';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { Row } from './queries.ts';
 
@@ -7,6 +15,11 @@ export const id = () => p.string().columnType('text').collation('C');
 
 /** A column of plain text. */
 export const text = () => p.string().columnType('text');
+
+/** A text that is sealed by the service's key: it is in no export. */
+export const sealed = () => text().groups(SEALED);
+
+const SEALED = 'sealed';
 
 /** A point in time, to the millisecond as JavaScript and the interface have it. */
 export const time = () => p.datetime(3);
@@ -80,9 +93,19 @@ export function insertOf<Entity extends EntitySchema>(
   };
 }
 
-function columnOf(key: string): string {
-  return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** The columns of an entity. */
+export function columnsOf({ meta }: EntitySchema): string[] {
+  return Object.keys(meta.properties).map(columnOf);
 }
+
+/** Those that hold sealed texts. */
+export function sealedColumnsOf({ meta }: EntitySchema): string[] {
+  const properties = Object.entries<{ groups?: string[] }>(meta.properties);
+  return properties.flatMap(([key, { groups = [] }]) => (groups.includes(SEALED) ? columnOf(key) : []));
+}
+
+const naming = new UnderscoreNamingStrategy();
+const columnOf = (key: string) => naming.propertyToColumnName(key);
 
 /** The properties of an entity but some. */
 export function keysWithout<

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
-import { id, json, rowsOf, text, time } from '../database/columns.ts';
+import { id, json, rowsOf, sealed, text, time } from '../database/columns.ts';
 import {
   deleteSome,
   findPage,
@@ -32,7 +32,7 @@ export const FormEntity = defineEntity({
     createdFrom: text().strictNullable(),
     draftDefinition: json<FormDefinition>().strictNullable(),
     /** The draft's webhook secret, sealed; it moves to the webhook when the form is activated. */
-    draftSecret: text().strictNullable(),
+    draftSecret: sealed().strictNullable(),
     currentVersionId: id().strictNullable(),
     /** For how many days the current version keeps submissions; null: permanently. */
     retentionDays: p.integer().strictNullable(),

@@ -1,4 +1,14 @@
+import type { EntitySchema } from '@mikro-orm/core';
+import { columnsOf } from '../database/columns.ts';
 import type { Queries, Row } from '../database/queries.ts';
+import { AttemptEntity, DeliveryEntity } from '../deliveries/deliveries.ts';
+import { QueuedDeliveryEntity } from '../deliveries/delivery-queue-table.ts';
+import { FormEntity } from '../forms/forms.ts';
+import { VersionEntity } from '../forms/versions.ts';
+import { SessionEntity } from '../sessions/session-table.ts';
+import { SubmissionEntity } from '../submissions/submissions.ts';
+import { UploadEntity } from '../uploads.ts';
+import { WebhookEntity } from '../webhooks/webhooks.ts';
 
 /**
  * Rows of a project in a table as lines of JSON, by the names of the columns, form by form: a call looks at up to
@@ -60,7 +70,7 @@ function pageOf({ table, rows = table, keys, keysOf, withoutForm = false }: Expo
 
 /** The place of each row of a page, and the lines that belong to it: its own, or those of rows that refer to it. */
 function linesOf({ table, columns, keys, keysOf, refersBy }: ExportTable, page: string): string {
-  const line = `select row_to_json(r)::text from (select ${prefixed('t', columns.split(/\s+/))}) r`;
+  const line = `select row_to_json(r)::text from (select ${prefixed('t', columns)}) r`;
   const from =
     refersBy === undefined
       ? `from (select p.*) t`
@@ -94,76 +104,70 @@ const queue =
   '(select * from delivery_queue where first_lease_until is null union all select * from delivery_queue where first_lease_until is not null)';
 const anyDeliveries = `(select id, form_id, project_id from deliveries union all
   select id, form_id, project_id from ${queue} q)`;
-const delivery = `id form_id event_id webhook_id channel kind receiver url attempt_count created_at last_attempt_at
-  response_status error`;
-
 /**
  * What is exported of a project: all but secrets and what the service counts, schedules and compares by. A test says of
  * each other column of these tables that it is left out.
  */
 export const exportTables = {
   forms: {
-    table: 'forms',
-    columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
-      owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum key managed_by
-      read_up_to created_at updated_at`,
+    ...allBut(
+      FormEntity,
+      `project_id draft_secret activation_hash activation_expires_at created_from deleted_at owner_epoch ignored_names
+        question_due_at`,
+    ),
     keys: ['id'],
     keysOf: 'project',
   },
-  versions: {
-    table: 'form_versions',
-    columns: 'id form_id number definition checksum contract breaking created_at',
-    keys: ['number'],
-  },
+  versions: { ...allBut(VersionEntity, ''), keys: ['number'] },
   submissions: {
-    table: 'submissions',
-    columns:
-      'id form_id version_id session_id source status answers metadata provenance respondent replaces replaced_by created_at',
+    ...allBut(SubmissionEntity, 'project_id idempotency_key respondent_key request_fingerprint'),
     keys: ['status', 'id'],
   },
   sessions: {
-    table: 'sessions',
-    columns: `id form_id version_id prefill metadata partial_answers step provenance return_url created_at expires_at
-      opened_at submitted_at cancelled_at submission_id notify callback context allow_decline declined_at decline_reason
-      return_outcome respondent`,
+    ...allBut(
+      SessionEntity,
+      `project_id expiry_announced_at idempotency_key request_key request_fingerprint keyless_bytes callback_secret`,
+    ),
     keys: ['created_at', 'id'],
   },
   webhooks: {
-    table: 'webhooks',
-    columns: `id form_id url events from_definition sends_traceparent template filter active disabled_at disabled_reason
-      last_success_at created_at`,
+    ...allBut(
+      WebhookEntity,
+      `project_id secret next_secret next_secret_at previous_secret previous_secret_until keyless failing_since
+        failures_before_success deleted_at failures_in_row open_until headers signing_key announced_failing announced_by`,
+    ),
     keys: ['id'],
     keysOf: 'project',
   },
-  deliveries: {
-    table: 'deliveries',
-    columns: `${delivery} status delivered_at duration_ms response_body`,
-    keys: ['id'],
-    withoutForm: true,
-  },
+  deliveries: { ...allBut(DeliveryEntity, 'project_id attempt_id'), keys: ['id'], withoutForm: true },
   waiting_deliveries: {
-    table: 'delivery_queue',
-    columns: `${delivery} due_at mail`,
+    ...allBut(
+      QueuedDeliveryEntity,
+      'project_id share step first_lease_until leased_until queued_at postponed',
+    ),
     rows: queue,
     keys: ['id'],
     withoutForm: true,
   },
   attempts: {
-    table: 'attempts',
-    columns: 'id delivery_id number status response_status error response_body duration_ms started_at',
+    ...allBut(AttemptEntity, ''),
     rows: anyDeliveries,
     keys: ['id'],
     withoutForm: true,
     refersBy: 'delivery_id',
   },
   uploads: {
-    table: 'uploads',
-    columns: 'id form_id field_id submission_id filename content_type size sha256 created_at',
+    ...allBut(UploadEntity, 'project_id keyless'),
     rows: 'submissions',
     keys: ['status', 'id'],
     refersBy: 'submission_id',
   },
 } as const satisfies Record<string, ExportTable>;
+
+function allBut(entity: EntitySchema, without: string) {
+  const left = new Set(without.split(/\s+/));
+  return { table: entity.meta.tableName, columns: columnsOf(entity).filter((column) => !left.has(column)) };
+}
 
 /** What is exported, in the order of its files. */
 export const exportNames = Object.keys(exportTables).filter(isExportName);
@@ -174,7 +178,7 @@ function isExportName(name: string): name is ExportName {
 
 type ExportTable = {
   table: string;
-  columns: string;
+  columns: readonly string[];
   /** Where the places are: absent, the table itself; else those whose ids `refersBy` names. */
   rows?: string;
   /** What rows are sorted by within their form, as an index has them. */

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
 import type { SessionContext } from '../../domain/sessions/context.ts';
-import { id, type JsonObject, json, rowsOf, text, time, timeOf } from '../database/columns.ts';
+import { id, type JsonObject, json, rowsOf, sealed, text, time, timeOf } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: anyone who has it may fill the form. */
@@ -50,7 +50,7 @@ export const SessionEntity = defineEntity({
     requestFingerprint: text().strictNullable(),
     /** Where its end is reported; its signing secret is sealed. */
     callback: json<StoredCallback>().strictNullable(),
-    callbackSecret: text().strictNullable(),
+    callbackSecret: sealed().strictNullable(),
     /** Who is notified of it, and the events of that. */
     notify: json<StoredNotify>().strictNullable(),
     /** Who is to answer; the page asks for a code first. */

@@ -1,6 +1,15 @@
 import { defineEntity, type InferEntity, LockMode, p, raw } from '@mikro-orm/core';
 import { DAY_MS } from '../../domain/limits/limits.ts';
-import { id, type JsonObject, json, text, textOrNull, time, toMillisecond } from '../database/columns.ts';
+import {
+  id,
+  type JsonObject,
+  json,
+  sealed,
+  text,
+  textOrNull,
+  time,
+  toMillisecond,
+} from '../database/columns.ts';
 import {
   deleteSome,
   findPage,
@@ -26,12 +35,12 @@ export const WebhookEntity = defineEntity({
     url: text(),
     events: p.array(),
     /** Signs deliveries. */
-    secret: text(),
+    secret: sealed(),
     /** Takes the place of `secret` from `nextSecretAt` on; both null when no rotation is planned. */
-    nextSecret: text().strictNullable(),
+    nextSecret: sealed().strictNullable(),
     nextSecretAt: time().strictNullable(),
     /** Still named in `webhook-signature` until `previousSecretUntil`. */
-    previousSecret: text().strictNullable(),
+    previousSecret: sealed().strictNullable(),
     previousSecretUntil: time().strictNullable(),
     /** Belongs to a form made without a key: fewer attempts, limited rate. */
     keyless: p.boolean(),
@@ -56,12 +65,12 @@ export const WebhookEntity = defineEntity({
     sendsTraceparent: p.boolean().default(false),
     /** What its bodies are made by; null: events are sent as they are. */
     template: json<JsonObject>().strictNullable(),
-    /** Sealed: headers of its deliveries, as `sealableHeaders` writes them. */
-    headers: text().strictNullable(),
+    /** Headers of its deliveries, as `sealableHeaders` writes them. */
+    headers: sealed().strictNullable(),
     /** Which submissions it receives; null: all. */
     filter: json<WebhookFilter>().strictNullable(),
-    /** Sealed: the Ed25519 key that signs, too. */
-    signingKey: text().strictNullable(),
+    /** The Ed25519 key that signs, too. */
+    signingKey: sealed().strictNullable(),
     /** Whether people were told that it fails, and not yet that it works again. */
     announcedFailing: p.boolean().default(false),
     /** The event by which they were told last. */
