@@ -244,7 +244,8 @@ export function hasBody(request: Request): boolean {
  */
 export async function discard(request: Request): Promise<boolean> {
   if (request.complete || request.destroyed) return request.complete;
-  const most = maxDiscarded(request);
+  const usual = 'stream' in request ? discarded.http2Bytes : discarded.http1Bytes;
+  const most = bounds.get(request) ?? usual;
   if (most === 0 || Number(request.headers['content-length']) > most) return false;
   // Node drops what nobody has begun to read by itself, without a bound: this begins.
   request.read(0);
@@ -284,10 +285,6 @@ const boundAfter: Partial<Record<Unread, number>> = {
   'too slow': 0,
   'over budget': discarded.overBudgetBytes,
 };
-
-function maxDiscarded(request: Request): number {
-  return bounds.get(request) ?? ('stream' in request ? discarded.http2Bytes : discarded.http1Bytes);
-}
 
 /** Why a body was not read to its end. */
 type Unread = 'too large' | 'too slow' | 'cut off' | 'over budget';

@@ -62,6 +62,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
   const details = violations.map(violationFromMessage);
   // An unknown one is that of a newer service.
   const nextCall = enumName(NextCall, failure.nextCall) ?? 'none';
+  const route = lists.get(resource);
   return {
     status,
     headers,
@@ -81,7 +82,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
         next_call: nextCall,
-        next: nextByReason.get(reason) ?? nextUnfound(resource) ?? nextInWords[nextCall],
+        next: nextByReason.get(reason) ?? (route && `Check the id: GET ${route}.`) ?? nextInWords[nextCall],
       },
     },
   };
@@ -188,11 +189,6 @@ const nextByReason = new Map<FailureReason, string>([
 ]);
 
 /** How to find the id of what there was none of. */
-function nextUnfound(resource: string): string | undefined {
-  const route = lists.get(resource);
-  return route && `Check the id: GET ${route}.`;
-}
-
 const lists = new Map([
   ['session', '/v1/forms/:id/sessions lists the sessions of a form'],
   ['submission', '/v1/forms/:id/submissions lists the submissions of a form'],

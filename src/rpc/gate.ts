@@ -175,13 +175,15 @@ export function createKeylessOriginCheck(ownUrls: readonly string[]): KeylessOri
       );
     }
     const origin = header.get('origin');
+    const calling = origin === null ? undefined : urlOf(origin.replace(/^https?:\/\//, ''));
+    const isSameHost = url && calling && withOneLoopback(calling.host) === withOneLoopback(url.host);
     const isForeign =
       origin === null
         ? header.get('sec-fetch-site') === 'cross-site'
-        : !ownOrigins.has(withOneLoopback(origin)) &&
-          (url === undefined || !isSameHost(urlOf(hostIn(origin)), url));
+        : !ownOrigins.has(withOneLoopback(origin)) && isSameHost !== true;
     if (isForeign) throw refused('Pages of another origin may not call this without an API key');
-    if (withoutPreflight.has(mediaTypeIn(header) ?? 'application/json')) {
+    const mediaType = header.get('content-type')?.split(';', 1).join().trim().toLowerCase();
+    if (withoutPreflight.has(mediaType ?? 'application/json')) {
       throw refused('Calls without an API key need a body of the media type application/json');
     }
   };
@@ -191,18 +193,6 @@ export function createKeylessOriginCheck(ownUrls: readonly string[]): KeylessOri
 function urlOf(host: string): URL | undefined {
   const text = `http://${host}`;
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(text) ? new URL(text) : undefined;
-}
-
-function hostIn(origin: string): string {
-  return origin.replace(/^https?:\/\//, '');
-}
-
-function isSameHost(one: URL | undefined, other: URL): boolean {
-  return one !== undefined && withOneLoopback(one.host) === withOneLoopback(other.host);
-}
-
-function mediaTypeIn(header: Headers): string | undefined {
-  return header.get('content-type')?.split(';', 1).join().trim().toLowerCase();
 }
 
 /** What a page may send anywhere (Fetch, "CORS-safelisted request-header"), and a body without a media type. */

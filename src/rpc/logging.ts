@@ -6,7 +6,7 @@ import {
   isMessage,
   type Message,
 } from '@bufbuild/protobuf';
-import { type Duration, DurationSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { DurationSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { FailureSchema, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/ip-address.ts';
@@ -160,7 +160,7 @@ function jsonOf(value: unknown, field: DescField | undefined): unknown {
   if (value instanceof Uint8Array) return undefined;
   if (typeof value === 'number' && field?.enum?.value[value] !== undefined) return undefined;
   if (isMessage(value, ValueSchema)) return scalarOf(value);
-  return isMessage(value, DurationSchema) ? secondsOf(value) : value;
+  return isMessage(value, DurationSchema) ? Number(value.seconds) + value.nanos / 1e9 : value;
 }
 
 /** Of lists and objects only that they are such matters. `toJson` would throw for numbers that JSON can't hold. */
@@ -168,10 +168,6 @@ function scalarOf({ kind }: Value): unknown {
   if (kind.case === 'listValue') return kind.value.values;
   if (kind.case === 'structValue') return kind.value.fields;
   return kind.case === 'nullValue' ? null : kind.value;
-}
-
-function secondsOf({ seconds, nanos }: Duration): number {
-  return Number(seconds) + nanos / 1e9;
 }
 
 /** While the database is away or too slow, every call fails for the same reason. */

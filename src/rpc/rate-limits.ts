@@ -1,4 +1,3 @@
-import type { ConnectError } from '@connectrpc/connect';
 import { networkOf, widerNetworksOf } from '../domain/addresses/ip-address.ts';
 import { limited } from '../domain/errors/failure.ts';
 import { createWindowCounter, type WindowState } from '../domain/limits/window-counter.ts';
@@ -44,7 +43,11 @@ export function createRateLimits({ countInDatabase, isForm, now, perKey }: RateO
       call = { limit, key, state };
       facts.counted = [...(facts.counted ?? []), call];
     }
-    if (call.state.hits > limit.calls) throw tooMany(call, facts);
+    if (call.state.hits <= limit.calls) return;
+    const message = `Too many calls: at most ${limit.calls} a ${limit.per}`;
+    const error = limited(limit.name, message, secondsLeft(call.state));
+    setRateHeaders(error.metadata, facts);
+    throw error;
   }
 }
 
@@ -63,13 +66,6 @@ export function setRateHeaders(header: Headers, { counted = [] }: CallFacts): vo
 
 function leftOf({ limit, state }: CountedCall): number {
   return Math.max(0, limit.calls - state.hits);
-}
-
-function tooMany({ limit, state }: CountedCall, facts: CallFacts): ConnectError {
-  const message = `Too many calls: at most ${limit.calls} a ${limit.per}`;
-  const error = limited(limit.name, message, secondsLeft(state));
-  setRateHeaders(error.metadata, facts);
-  return error;
 }
 
 function secondsLeft(state: WindowState): number {

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
-import { type Form, FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { checkDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { RefusedError } from '../terminal.ts';
@@ -32,25 +32,19 @@ export async function exportForms({
     if (channel?.case === 'webhook' && channel.value.url === '') {
       throw new RefusedError(`${form.key}: The key needs the scope webhooks:read: the form has a webhook`);
     }
-    const content = {
-      $schema: new URL('schemas/form.json', withSlash(server)).href,
-      ...fileOf(form, managedBy),
+    // A form that somebody else keeps, or nobody, stays so.
+    const file = {
+      $schema: new URL('schemas/form.json', server.endsWith('/') ? server : `${server}/`).href,
+      ...(form.ownerEmail !== '' && { owner: form.ownerEmail }),
+      ...(form.managedBy !== managedBy && { managed_by: form.managedBy }),
+      ...shortened(form.definition),
     };
-    const file = { ...content, ...shortened(form.definition) };
     const path = `${form.key}.form.json`;
     files.push({ path, content: `${JSON.stringify(file, null, 2)}\n`, of: form.key });
   }
   await writeFiles(folder, files, { flag: 'wx', print });
   const left = published.length - named.length;
   if (left > 0) note(`${left} forms have no key: PATCH /v1/forms/:id gives them one`);
-}
-
-/** What stands beside the definition. A form that somebody else keeps, or nobody, stays so. */
-function fileOf({ ownerEmail, managedBy }: Form, folder: string) {
-  return {
-    ...(ownerEmail !== '' && { owner: ownerEmail }),
-    ...(managedBy !== folder && { managed_by: managedBy }),
-  };
 }
 
 /** The JSON of a definition: without defaults, if it means the same then. */
@@ -62,10 +56,6 @@ function shortened(message: FormDefinition): object {
   const short = withoutDefaults(checked.definition, options);
   const again = checkDefinition(short, options);
   return again.ok && isDeepStrictEqual(again.definition, checked.definition) ? short : whole;
-}
-
-function withSlash(url: string): string {
-  return url.endsWith('/') ? url : `${url}/`;
 }
 
 export type ExportOptions = {

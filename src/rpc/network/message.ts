@@ -175,17 +175,14 @@ export function checkedGzip(method: DescMethod): typeof compressionGzip {
       const message = await gunzip(bytes, limits);
       // Which codec it is in is not known here. Some binary messages begin as JSON does, too.
       checkMessage(method, message, 'proto', limits);
-      if (mayBeJson(message)) checkMessage(method, message, 'json', limits);
+      const start = message.find((byte) => !whitespace.has(byte));
+      if (start === OPENING_BRACE) checkMessage(method, message, 'json', limits);
       return message;
     },
   };
 }
 
-function mayBeJson(message: Uint8Array): boolean {
-  const start = message.findIndex((byte) => !whitespace.has(byte));
-  return message[start] === 0x7b;
-}
-
+const OPENING_BRACE = 0x7b;
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /** The bytes of a body in base64. Throws BAD_REQUEST if it is not. */

@@ -44,7 +44,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     if (options.isTls === true) response.setHeader('strict-transport-security', `max-age=${YEAR_SECONDS}`);
     const line = accessLog?.(request, response, ids);
     if (refusal !== undefined) noteRefusal(line, nameOf(reasonOf(refusal)));
-    const path = pathOf(request);
+    const [path = ''] = request.url?.split('?', 1) ?? [];
     const rpc = rpcs.get(path);
     if (rpc === undefined && !services.has(path.split('/', 2)[1] ?? ''))
       return fallback(request, response, refusal);
@@ -93,11 +93,6 @@ function rpcsOf(served: Served): ReadonlyMap<string, Rpc> {
 
 function isUnary(method: DescMethod): method is UnaryMethod {
   return method.methodKind === 'unary';
-}
-
-function pathOf({ url = '' }: Request): string {
-  const end = url.indexOf('?');
-  return end === -1 ? url : url.slice(0, end);
 }
 
 /** Answers a call with an error, by its protocol, without reading anything but its headers. */

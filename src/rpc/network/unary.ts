@@ -30,7 +30,8 @@ import { type Answer, type Reply, type Spoken, spokenBy, spokenInQuery, timeoutI
 export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promise<Answer> {
   const { method, call, callLog, formats } = rpc;
   const { request, values, caller } = received;
-  const query = request.method === 'GET' ? queryOf(request) : undefined;
+  const { url = '' } = request;
+  const query = request.method === 'GET' ? new URL(url, 'http://localhost').searchParams : undefined;
   const hasNoEffects = method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS;
   if (query ? !hasNoEffects : request.method !== 'POST') return refusedWith(405);
   const header = headersOf(request);
@@ -48,7 +49,7 @@ export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promis
     service: method.parent,
     method,
     requestMethod: request.method ?? '',
-    url: `http://localhost${request.url}`,
+    url: `http://localhost${url}`,
     signal: caller.signal,
     header,
     contextValues: values,
@@ -132,10 +133,6 @@ function abortAfter(ms: number | undefined, caller: AbortController): NodeJS.Tim
   const abort = () => caller.abort(new ConnectError('the operation timed out', Code.DeadlineExceeded));
   if (ms === 0) abort();
   return ms ? setTimeout(abort, ms) : undefined;
-}
-
-function queryOf({ url = '' }: UnaryRequest['request']): URLSearchParams {
-  return new URL(url, 'http://localhost').searchParams;
 }
 
 /** Without the names of HTTP/2's own, such as `:path`. */

@@ -65,12 +65,13 @@ export async function listEntries(
 ): Promise<{ items: AuditEntry[]; next: EntryPlace | null }> {
   const place = cursor ?? { createdAt: filter.before?.toISOString() ?? 'infinity', id: 0 };
   const range = [projectId, filter.after?.toISOString() ?? '-infinity', place.createdAt, place.id];
+  const kind = filter.action?.endsWith('.') ? filter.action : undefined;
   const rows = await db.select(
     `select ${entryRows.columns} from (${scannedRows}) scanned
      where ($5::text is null or actor = $5) and ($6::text is null or action = $6 or starts_with(action, $7))
        and ($8::text is null or resource = $8 or form_id = $8)
      order by created_at desc, id desc limit $9`,
-    [...range, filter.actor, filter.action, kindIn(filter.action), filter.resource, limit + 1],
+    [...range, filter.actor, filter.action, kind, filter.resource, limit + 1],
   );
   const found = rows.slice(0, limit).map(entryRows.map);
   const items = found.map(({ id: _id, ...entry }) => entry);
@@ -96,11 +97,6 @@ const SCANNED = 5_000;
 const scannedRows = `select * from audit_entries
   where project_id = $1 and created_at >= $2::timestamptz and (created_at, id) < ($3::timestamptz, $4::bigint)
   order by created_at desc, id desc limit ${SCANNED}`;
-
-/** What all actions of a kind begin with, if a filter is for a kind. */
-function kindIn(action: string | undefined): string | undefined {
-  return action?.endsWith('.') === true ? action : undefined;
-}
 
 function placeOf(row: { createdAt: Date; id: number } | undefined): EntryPlace | null {
   return row === undefined ? null : { createdAt: row.createdAt.toISOString(), id: row.id };

@@ -70,19 +70,12 @@ function take(folder: string, file: string): DatabaseSync {
     return lock;
   } catch (error) {
     lock?.close();
-    if (isLocked(error)) throw new StartError(inUse(folder), { cause: error });
-    throw new StartError(`The data folder ${folder} can't be written: ${errorMessage(error)}.`, {
-      cause: error,
-    });
+    const isLocked = error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
+    const why = isLocked
+      ? `is in use by ${ownerOf(folder)}. Stop it first, or set DATA_DIR.`
+      : `can't be written: ${errorMessage(error)}.`;
+    throw new StartError(`The data folder ${folder} ${why}`, { cause: error });
   }
-}
-
-function isLocked(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
-}
-
-function inUse(folder: string): string {
-  return `The data folder ${folder} is in use by ${ownerOf(folder)}. Stop it first, or set DATA_DIR.`;
 }
 
 /** The holder, as it has named itself. It may not have done so yet. */

@@ -5,7 +5,7 @@ import { inTimedRead, isStorageFault, transientFault, withRetries } from './faul
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EmbeddedOptions } from './pglite.ts';
 import type { EntityManager, Queries, Row, Transaction, Transactions } from './queries.ts';
-import { currentUse, isTimed, type ReadBounds, ReadSlots } from './read-slots.ts';
+import { currentUse, isTimed, ReadSlots } from './read-slots.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
@@ -14,9 +14,7 @@ import { currentUse, isTimed, type ReadBounds, ReadSlots } from './read-slots.ts
  * @throws StartError with one line for the person who starts the service.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { databaseUrl } = options;
-  const engine =
-    databaseUrl === undefined ? await openEmbedded(options) : await openServer(databaseUrl, options);
+  const engine = await openEngine(options);
   const database = databaseOn(engine);
   try {
     await prepareTables(engine, database, options.migrate ?? 'run');
@@ -36,17 +34,10 @@ async function prepareTables(engine: Engine, database: Database, migrate: Migrat
 }
 
 /** The engine that is not used is not loaded. */
-async function openEmbedded(options: DatabaseOptions): Promise<Engine> {
-  const { openPglite } = await import('./pglite.ts');
-  return openPglite(options);
-}
-
-async function openServer(
-  databaseUrl: string,
-  { poolerUrl, poolSize = DEFAULT_POOL_SIZE, waitMs = 0, log }: DatabaseOptions,
-): Promise<Engine> {
+async function openEngine({ databaseUrl, ...options }: DatabaseOptions): Promise<Engine> {
+  if (databaseUrl === undefined) return (await import('./pglite.ts')).openPglite(options);
   const { openPostgres } = await import('./postgres.ts');
-  return openPostgres({ databaseUrl, poolerUrl, poolSize, waitMs, log });
+  return openPostgres({ poolSize: DEFAULT_POOL_SIZE, ...options, databaseUrl });
 }
 
 /** Enough to keep two cores of a server busy; group commit needs few. */
@@ -55,7 +46,9 @@ const DEFAULT_POOL_SIZE = 10;
 /** The database on an open engine. */
 export function databaseOn(engine: Engine): Database {
   const storage = new StorageWatch();
-  const slots = new ReadSlots(readBounds(engine));
+  // Three connections of a server are left for writes and `/ready`. The embedded database has as many reads waiting.
+  const ofAll = Math.max(1, (engine.connections()?.most ?? EMBEDDED_SIZE) - 3);
+  const slots = new ReadSlots({ ofAll, ofOne: Math.ceil(ofAll / 2) });
   const readRepeatedly = <T>(work: () => Promise<T>) =>
     slots.run(() => withRetries(isTimed(currentUse()) ? () => inTimedRead(work) : work, always));
   return {
@@ -91,12 +84,6 @@ export function databaseOn(engine: Engine): Database {
       }
     },
   };
-}
-
-/** Three connections of a server are left for writes and `/ready`. The embedded database has as many reads waiting. */
-function readBounds(engine: Engine): ReadBounds {
-  const ofAll = Math.max(1, (engine.connections()?.most ?? EMBEDDED_SIZE) - 3);
-  return { ofAll, ofOne: Math.ceil(ofAll / 2) };
 }
 
 /**
