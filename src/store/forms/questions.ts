@@ -1,6 +1,6 @@
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { closeWebhooks } from '../webhooks/webhooks.ts';
-import { type Form, insertForm } from './forms.ts';
+import { type Form, FormEntity, insertForm } from './forms.ts';
 import { insertFirstVersion, type NewVersion } from './versions.ts';
 
 /** Finds the hidden form of a project that asks what has this checksum. */
@@ -9,11 +9,8 @@ export async function findQuestionForm(
   projectId: string,
   checksum: string,
 ): Promise<string | undefined> {
-  const [row] = await db.select(
-    'select id from forms where project_id = $1 and question_checksum = $2 and deleted_at is null',
-    [projectId, checksum],
-  );
-  return row === undefined ? undefined : String(row.id);
+  const where = { projectId, questionChecksum: checksum, deletedAt: null };
+  return (await db.read((em) => em.findOne(FormEntity, where, { fields: ['id'] })))?.id;
 }
 
 /** Stores a hidden form with its only version. False if the project has one with the same questions by now. */

@@ -3,7 +3,7 @@ import { addressKey } from '../../domain/addresses/email-address.ts';
 import { CORRECTION, CORRECTION_MS, mailLinkToken } from '../../domain/links.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import type { SecretKey } from '../../domain/secrets/secret-key.ts';
-import { id, text, time, timeOf } from '../database/columns.ts';
+import { id, text, time } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 
 /** An emailed link that works once. Without its row, a token that is signed as it should be is worth nothing. */
@@ -101,11 +101,9 @@ export async function insertCode(
   { id: tokenHash, lifeMs, address, ...code }: CodePlace & { id: string; address: string; lifeMs: number },
 ): Promise<void> {
   await tx.write((em) => em.nativeDelete(MailedLinkEntity, { ...ofCode(code), usedAt: null }));
-  await tx.execute(
-    `insert into mailed_links (token_hash, purpose, form_id, session_id, address, browser_hash, created_at, expires_at)
-     values ($1, $2, $3, $4, $5, $6, now(), now() + $7 * interval '1 millisecond')`,
-    [tokenHash, RESPONDENT_CODE, code.formId, code.sessionId, address, code.browserHash, lifeMs],
-  );
+  const times = { createdAt: raw('now()'), expiresAt: raw(`now() + ${LIFE}`, [lifeMs]), usedAt: null };
+  const row = { tokenHash, ...ofCode(code), address, ...times };
+  await tx.write((em) => em.insert(MailedLinkEntity, row));
 }
 
 /**
@@ -118,8 +116,9 @@ export async function tryCode(
 ): Promise<string | null> {
   const [row] = await tx.execute(
     `update mailed_links set tries = tries + 1
-     where ${IS_CODE_OF} and used_at is null and expires_at > now() and tries < $5 returning token_hash`,
-    [...codeParams(code), maxTries],
+     where purpose = $1 and form_id = $2 and session_id is not distinct from $3 and browser_hash = $4
+       and used_at is null and expires_at > now() and tries < $5 returning token_hash`,
+    [RESPONDENT_CODE, code.formId, code.sessionId, code.browserHash, maxTries],
   );
   return row === undefined ? null : String(row.token_hash);
 }
@@ -130,11 +129,9 @@ export async function keepCode(
   id: string,
   { until, lifeMs }: { until?: Date | undefined; lifeMs: number },
 ): Promise<void> {
-  await tx.execute(
-    `update mailed_links set used_at = now(),
-       expires_at = greatest($2::timestamptz, now() + $3 * interval '1 millisecond') where token_hash = $1`,
-    [id, until?.toISOString(), lifeMs],
-  );
+  const expiresAt = raw(`greatest(?::timestamptz, now() + ${LIFE})`, [until?.toISOString() ?? null, lifeMs]);
+  const change = { usedAt: raw('now()'), expiresAt };
+  await tx.write((em) => em.nativeUpdate(MailedLinkEntity, { tokenHash: id }, change));
 }
 
 /** The respondent who has given a code in a browser last, and whether another code was emailed that can be given. */
@@ -142,17 +139,10 @@ export async function findRespondent(
   db: Queries,
   code: CodePlace,
 ): Promise<{ given: { address: string; usedAt: Date } | undefined; isSent: boolean }> {
-  const rows = await db.select(
-    `select address, used_at from mailed_links where ${IS_CODE_OF} and expires_at > clock_timestamp()
-     order by used_at desc nulls last`,
-    codeParams(code),
-  );
-  const [first] = rows;
-  const given =
-    first === undefined || first.used_at === null
-      ? undefined
-      : { address: String(first.address), usedAt: timeOf(first.used_at) };
-  return { given, isSent: rows.some(({ used_at: usedAt }) => usedAt === null) };
+  const where = { ...ofCode(code), expiresAt: { $gt: raw('clock_timestamp()') } };
+  const codes = await db.read((em) => em.find(MailedLinkEntity, where, { orderBy: { usedAt: 'desc' } }));
+  const given = codes.flatMap(({ address, usedAt }) => (usedAt === null ? [] : { address, usedAt }));
+  return { given: given[0], isSent: given.length < codes.length };
 }
 
 /** Whether a code may still be given. */
@@ -161,11 +151,7 @@ export async function isCodeOpen(db: Queries, id: string): Promise<boolean> {
   return (await db.read((em) => em.count(MailedLinkEntity, open))) > 0;
 }
 
-const IS_CODE_OF = `purpose = $1 and form_id = $2 and session_id is not distinct from $3 and browser_hash = $4`;
-
-function codeParams({ formId, sessionId, browserHash }: CodePlace): unknown[] {
-  return [RESPONDENT_CODE, formId, sessionId, browserHash];
-}
+const LIFE = "? * interval '1 millisecond'";
 
 function ofCode({ formId, sessionId, browserHash }: CodePlace) {
   return { purpose: RESPONDENT_CODE, formId, sessionId, browserHash };

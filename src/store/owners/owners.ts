@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, LockMode, raw } from '@mikro-orm/core';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { id, rowsOf, text, textOrNull, time } from '../database/columns.ts';
 import {
@@ -112,11 +112,9 @@ export async function findOwnedForm(db: Queries, address: string, formId: string
  * it belonged to when it was read.
  */
 export async function lockOwnedForm(tx: Transaction, { id, ownerEmail }: OwnedForm): Promise<boolean> {
-  const rows = await tx.select(
-    'select id from forms where id = $1 and owner_email = $2 and deleted_at is null for update',
-    [id, ownerEmail],
-  );
-  return rows.length > 0;
+  const options = { fields: ['id'], lockMode: LockMode.PESSIMISTIC_WRITE } as const;
+  const where = { id, ownerEmail, deletedAt: null };
+  return (await tx.read((em) => em.findOne(FormEntity, where, options))) !== null;
 }
 
 /** Notes up to which submission an owner has read; an earlier one than before changes nothing. */

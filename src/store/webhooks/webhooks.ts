@@ -237,12 +237,9 @@ export async function closeWebhooks(
   tx: Transaction,
   owner: { formId: string } | { projectId: string },
 ): Promise<void> {
-  const [column, id] = 'formId' in owner ? ['form_id', owner.formId] : ['project_id', owner.projectId];
-  await tx.execute(
-    `update webhooks set deleted_at = now(), active = active and 'submission.deleted' = any(events)
-     where ${column} = $1 and deleted_at is null`,
-    [id],
-  );
+  const active = raw("active and 'submission.deleted' = any(events)");
+  const change = { deletedAt: raw('now()'), active };
+  await tx.write((em) => em.nativeUpdate(WebhookEntity, { ...owner, deletedAt: null }, change));
 }
 
 /**
