@@ -1,8 +1,8 @@
 import type { EntitySchema } from '@mikro-orm/core';
 import { columnsOf } from '../database/columns.ts';
 import type { Queries, Row } from '../database/queries.ts';
-import { AttemptEntity, DeliveryEntity } from '../deliveries/deliveries.ts';
-import { QueuedDeliveryEntity } from '../deliveries/delivery-queue-table.ts';
+import { AttemptEntity, DeliveryEntity } from '../deliveries/log.ts';
+import { QueuedDeliveryEntity } from '../deliveries/queue-table.ts';
 import { FormEntity } from '../forms/forms.ts';
 import { VersionEntity } from '../forms/versions.ts';
 import { SessionEntity } from '../sessions/session-table.ts';
@@ -139,11 +139,11 @@ export const exportTables = {
     keys: ['id'],
     keysOf: 'project',
   },
-  deliveries: { ...allBut(DeliveryEntity, 'project_id attempt_id'), keys: ['id'], withoutForm: true },
+  deliveries: { ...allBut(DeliveryEntity, 'project_id attempt_id cause'), keys: ['id'], withoutForm: true },
   waiting_deliveries: {
     ...allBut(
       QueuedDeliveryEntity,
-      'project_id share step first_lease_until leased_until queued_at postponed',
+      'project_id share step first_lease_until leased_until queued_at postponed cause',
     ),
     rows: queue,
     keys: ['id'],
