@@ -21,21 +21,19 @@ export type { DeliveryOptions, DeliverySettings } from './options.ts';
  * Any number of processes may do so on one database. With a concurrency of 0, this one only notifies the others.
  */
 export function createDelivery(options: DeliveryOptions): Delivery {
-  const { database, settings, log, metrics } = options;
+  const { database, settings, log } = options;
   if (settings.concurrency === 0) return createNotifier(options);
 
   const graceOver = new AbortController();
   const webhooks = createWebhookSender(options);
   const mails = createMailSender(options);
   const settle = createSettler({
-    database,
+    ...options,
     signal: graceOver.signal,
-    log,
-    metrics,
     onChanges: (changes) => health.onChanges(changes),
   });
   const worker = createWorker({
-    database,
+    ...options,
     concurrency: settings.concurrency,
     mailConnections: mails.connections,
     times: timesOf(settings.schedule),
@@ -43,10 +41,6 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     settle,
     onGone: (webhookId) => health.onGone(webhookId),
     signal: graceOver.signal,
-    now: options.now,
-    renewEveryMs: options.renewEveryMs,
-    log,
-    metrics,
   });
   const health = createWebhookHealth(options, worker.wake);
   const fanOut = createFanOut(options);

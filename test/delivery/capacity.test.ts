@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createCapacity } from '../../src/delivery/worker/capacity.ts';
+import { ProcessCapacity } from '../../src/delivery/worker/capacity.ts';
 import type { Claim } from '../../src/store/deliveries/claimed.ts';
 
 const CONCURRENCY = 64;
@@ -67,7 +67,7 @@ describe('the queues of receivers', () => {
 function openQueues({ onFreed = () => undefined }: { onFreed?: () => unknown } = {}) {
   const underWay: { id: string; end: (tookMs: number) => void }[] = [];
   const released: string[] = [];
-  const queues = createCapacity({
+  const queues = new ProcessCapacity({
     concurrency: CONCURRENCY,
     mailConnections: 5,
     send: (claim, onAnswer) =>

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { boundsOf, createCapacity, LONGEST_WAIT_MS } from '../../src/delivery/worker/capacity.ts';
+import { boundsOf, LONGEST_WAIT_MS, ProcessCapacity } from '../../src/delivery/worker/capacity.ts';
 import { createSettler } from '../../src/delivery/worker/settler.ts';
 import { createWorker } from '../../src/delivery/worker/worker.ts';
 import type { Claim } from '../../src/store/deliveries/claimed.ts';
@@ -175,7 +175,7 @@ function openCapacity(random: Random) {
     expectAtMost(ofTenant.filter((each) => each.unproven).length, most.unprovenOfTenant);
   }
 
-  const capacity = createCapacity({
+  const capacity = new ProcessCapacity({
     concurrency: CONCURRENCY,
     mailConnections: MAIL_CONNECTIONS,
     send: (claim, onAnswer) =>

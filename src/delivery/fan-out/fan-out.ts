@@ -61,9 +61,9 @@ export function createFanOut(options: FanOutOptions): () => Promise<{ mails: num
       watermark.advance(startedAt);
       return { mails: 0, more };
     }
-    const mails = sumOf(await makeMails(events));
+    const counts = await makeMails(events);
     watermark.advance(more ? first.createdAt.getTime() : startedAt);
-    return { mails, more };
+    return { mails: counts.reduce((sum, count) => sum + count, 0), more };
   };
 }
 
@@ -90,10 +90,6 @@ async function park(
   const kind = mails === 'submission' ? 'owner' : mails;
   await parkEvent(database, { id: newId('dlv', now()), eventId, kind });
   return [];
-}
-
-function sumOf(counts: number[]): number {
-  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Leaves out all but the first of the emails that a form may send to a mailbox only once a day. */

@@ -24,6 +24,7 @@ import {
   noticeMail,
   ownerChangedMail,
   questionMail,
+  type RequestedMail,
   type RequestKind,
   requestMail,
   signInMail,
@@ -119,14 +120,8 @@ function writeRequest(
   {
     form,
     definition,
-    browserHash,
-    by,
-  }: {
-    form: Form;
-    definition: FormDefinition | undefined;
-    browserHash: string | null;
-    by: string | undefined;
-  },
+    ...asked
+  }: Pick<AboutForm, 'form' | 'definition'> & Pick<RequestedMail, 'browserHash' | 'by'>,
 ): Promise<MailMessage> {
   const { settings } = options;
   const keyless = isKeyless(form);
@@ -139,8 +134,7 @@ function writeRequest(
     formName: form.name,
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
     responsesTo: responsesTo(form, definition?.delivery),
-    browserHash,
-    by,
+    ...asked,
   });
 }
 
@@ -203,20 +197,20 @@ async function writeAboutSubmission(
 
   const delivery: EmailDelivery = current.delivery.type === 'email' ? current.delivery : { type: 'email' };
   const confirmed = await listConfirmedRecipients(database, [form.id]);
-  const { to } = context;
   const read =
-    kind === 'demo' ? { reader: 'operator' as const, to } : readerOf(settings, form, delivery, confirmed, to);
+    kind === 'demo'
+      ? { reader: 'operator' as const, to: context.to }
+      : readerOf(settings, form, delivery, confirmed, context.to);
   if (read === undefined) return null;
-  const { reader } = read;
+  const { reader, to } = read;
   const { locale, theme } = definition.settings;
-  const { accentColor } = theme;
   const named = {
     ...context,
     // A delivery that is sent again has lost how the address is written.
-    to: read.to,
+    to,
     language: chooseLanguage(locale),
     senderName: definition.name,
-    accentColor,
+    accentColor: theme.accentColor,
   };
   const { ownerEpoch } = form;
   const confirmation = reader === 'unconfirmed' ? await confirmationButton(options, named) : undefined;

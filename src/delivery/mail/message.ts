@@ -30,7 +30,7 @@ export type MailMessage = z.output<typeof mailMessageSchema>;
  */
 export function writeMail(context: MailContext, content: MailContent): MailMessage {
   const { secretKey, baseUrl, formId, to, language } = context;
-  const { subject, replyTo, ...rest } = content;
+  const { subject = content.title, replyTo, ...rest } = content;
   const stopToken = mailLinkToken(secretKey, { purpose: 'stop', formId, address: to }, null);
   const body = {
     ...rest,
@@ -163,7 +163,8 @@ export type MailContext = {
 
 /** What an email says. All of it is plain text. */
 export type MailContent = {
-  subject: string;
+  /** Absent: the title. */
+  subject?: string;
   replyTo?: string;
   title: string;
   paragraphs: string[];

@@ -86,7 +86,6 @@ export async function noticeMail(
   const form = lettersAndDigits(formName);
   const title = fillCount(mail.noticeSubjectOne, mail.noticeSubject, waiting, tag);
   return writeMail(context, {
-    subject: title,
     title,
     paragraphs: [...(form === '' ? [] : [fill(mail.noticeText, { form })]), mail.noticeMore, mail.ignore],
     button: await confirmationButton(options, context),
@@ -108,7 +107,6 @@ export async function signInMail(
   return writeMail(
     { ...context, formId: SIGN_IN_MAILS },
     {
-      subject: mail.signInTitle,
       title: mail.signInTitle,
       paragraphs: [mail.signInText, mail.signInIgnore],
       button: { label: mail.signInButton, url: signInUrl(baseUrl, token) },
@@ -124,7 +122,6 @@ export async function signInMail(
 export function codeMail(context: MailContext, code: string): MailMessage {
   const { mail, words } = context.language;
   return writeMail(context, {
-    subject: fill(mail.codeSubject, { code }),
     title: fill(mail.codeSubject, { code }),
     paragraphs: [mail.codeText, mail.codeIgnore],
     rows: [{ label: words.codeLabel, text: code }],
@@ -263,7 +260,7 @@ type Request = { purpose: MailLinkPurpose } & Record<'title' | 'text' | 'button'
 
 export type RequestKind = keyof typeof requests;
 
-type RequestedMail = {
+export type RequestedMail = {
   kind: RequestKind;
   formName: string;
   pageUrl?: string | undefined;

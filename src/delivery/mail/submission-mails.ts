@@ -185,7 +185,6 @@ export function autoresponseMail(
   return writeMail(
     { ...context, language, senderName: name, to },
     {
-      subject,
       title: subject,
       paragraphs: [message],
       ...(correctionUrl !== undefined && { button: { label: language.words.correct, url: correctionUrl } }),

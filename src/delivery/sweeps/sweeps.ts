@@ -119,19 +119,22 @@ export async function tidyEmbedded({ database, settings, now, log }: SweepOption
 }
 
 /** Removes a batch of the drafts that nobody has activated. Returns how many. */
-async function removeDrafts({ database, auditWriter, now }: SweepOptions): Promise<number> {
-  const removed = await removeUnactivatedForms(database, BATCH);
-  for (const { id, projectId } of removed)
-    auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
+async function removeDrafts(options: SweepOptions): Promise<number> {
+  const removed = await removeUnactivatedForms(options.database, BATCH);
+  noteRemoved(options, removed);
   return removed.length;
 }
 
 /** Deletes a batch of the hidden forms that nobody asks any more. Returns how many were looked at. */
-async function removeQuestions({ database, auditWriter, now }: SweepOptions): Promise<number> {
-  const { looked, deleted } = await removeIdleQuestions(database, BATCH);
-  for (const { id, projectId } of deleted)
-    auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
+async function removeQuestions(options: SweepOptions): Promise<number> {
+  const { looked, deleted } = await removeIdleQuestions(options.database, BATCH);
+  noteRemoved(options, deleted);
   return looked;
+}
+
+function noteRemoved({ auditWriter, now }: SweepOptions, forms: { id: string; projectId: string }[]): void {
+  for (const { id, projectId } of forms)
+    auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
 }
 
 /** Removes what is left of deleted forms, a batch of each at a time. True if there may be more. */

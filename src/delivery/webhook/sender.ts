@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { Agent, type Dispatcher } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
@@ -35,35 +34,18 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     openConnector,
     resolveHost: resolve = systemResolver(),
   } = options;
-  const { allowPrivate } = settings;
-  const connecting = { resolve, allowPrivate, timeoutMs: TIMEOUT_MS, openConnector };
-  const shared = { maxHeaderSize: MAX_HEADERS_BYTES, pipelining: 1 };
-  const agent = new Agent({
-    ...shared,
-    connect: connectorTo(connecting),
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  });
+  const connecting = { resolve, allowPrivate: settings.allowPrivate, timeoutMs: TIMEOUT_MS, openConnector };
+  const shared = { maxHeaderSize: MAX_HEADERS_BYTES, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS };
+  const agent = new Agent({ ...shared, connect: connectorTo(connecting) });
   async function admit(address: string): Promise<void> {
     const { hits, endsInMs } = await countCall(database, `webhook:${address}`, 60);
     if (hits > KEYLESS_CALLS_A_MINUTE) throw new TooManyCalls(endsInMs);
   }
   const keylessAgent = new Agent({ ...shared, connect: connectorTo({ ...connecting, admit }) });
-  const opened = new LRUCache<string, string>({
-    max: MAX_KEPT,
-    memoMethod: (sealed) => secrets.open(sealed),
-  });
-  const ownHeaders = new LRUCache<string, ReturnType<typeof headersIn>>({
-    max: MAX_KEPT_HEADERS,
-    memoMethod: (sealed) => headersIn(secrets.open(sealed)),
-  });
-  const signingKeys = new LRUCache<string, KeyObject>({
-    max: MAX_KEPT,
-    memoMethod: (sealed) => signingKeyOf(secrets.open(sealed)),
-  });
-  const targets = new LRUCache<string, Target | 'refused'>({
-    max: MAX_KEPT,
-    memoMethod: (url) => allowedTarget(url, settings) ?? 'refused',
-  });
+  const opened = remembering(MAX_KEPT, (sealed) => secrets.open(sealed));
+  const ownHeaders = remembering(MAX_KEPT_HEADERS, (sealed) => headersIn(secrets.open(sealed)));
+  const signingKeys = remembering(MAX_KEPT, (sealed) => signingKeyOf(secrets.open(sealed)));
+  const targets = remembering(MAX_KEPT, (url) => allowedTarget(url, settings));
 
   function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, { origin }: Target, body: string) {
     const at = now();
@@ -130,11 +112,16 @@ const MAX_HEADERS_BYTES = 256 * 1024;
 /** Saves a handshake for each delivery of a busy form, and soon frees the receiver's connection. */
 const KEEP_ALIVE_MS = 4_000;
 
-/** Where a URL leads; null if it may not be called: the settings can have changed since it was registered. */
-function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target | null {
-  if (checkWebhookUrl(url, settings) !== undefined) return null;
+/** Where a URL leads; `refused` if it may not be called: the settings can have changed since it was registered. */
+function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target | 'refused' {
+  if (checkWebhookUrl(url, settings) !== undefined) return 'refused';
   const { origin, pathname, search } = new URL(url);
   return { origin, path: `${pathname}${search}` };
+}
+
+/** Makes values once for each key, and keeps those that were asked for last. */
+function remembering<Value extends {}>(max: number, memoMethod: (key: string) => Value) {
+  return new LRUCache<string, Value>({ max, memoMethod });
 }
 
 /** Null if a template makes too much of an event. */

@@ -140,15 +140,12 @@ function outcomeOf({ status, attempt }: Result): AttemptOutcome {
  */
 function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Result {
   const waits = { status: 'pending', ...because('not_tried') } as const;
-  if (error instanceof DatabaseUnavailable || (isPassing(error) && ageOf(options, claim) < DAY_MS))
+  const isPassing = transientFault(error) !== undefined || isLocalFault(error);
+  if (error instanceof DatabaseUnavailable || (isPassing && ageOf(options, claim) < DAY_MS))
     return { ...waits, delayMs: pauseOf(options, claim) };
   const delayMs = delayAfter(options, claim);
   if (delayMs === null) return { status: 'failed', ...because('never_tried') };
   return { ...waits, delayMs, steps: 1 };
-}
-
-function isPassing(error: unknown): boolean {
-  return transientFault(error) !== undefined || isLocalFault(error);
 }
 
 function ageOf({ now }: AttemptOptions, { id }: Claim): number {

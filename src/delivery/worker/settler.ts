@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '../../store/database/database.ts';
 import { isDataError, LONGEST_STATEMENT_MS, splitBatch } from '../../store/database/faults.ts';
 import { type DeliveryResult, type HealthChange, settleDeliveries } from '../../store/deliveries/settle.ts';
-import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
+import type { DeliveryOptions } from '../options.ts';
 
 /**
  * Makes what stores results in batches: while one batch is being written the next one accumulates.
@@ -90,11 +89,9 @@ async function store(
 
 type Waiting = { result: DeliveryResult; done: () => void };
 
-type SettlerOptions = {
-  database: Database;
+type SettlerOptions = Pick<DeliveryOptions, 'database' | 'log'> & {
   /** Aborted when a stop waits no longer. */
   signal: AbortSignal;
-  log: Log;
   metrics?: Pick<Metrics, 'onBatch'> | undefined;
   /** Must not throw, nor wait: all results wait for it. */
   onChanges: (changes: HealthChange[]) => void;

@@ -3,69 +3,129 @@ import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
 import { type EventHead, findEventHeads, listEventIds } from '../../store/events.ts';
 import { LATEST_COMMIT_MS } from '../../store/submissions/submission-writer.ts';
-import { type Log, throttledWarning } from '../../telemetry/log.ts';
+import { type Log, throttledWarning, type Warn } from '../../telemetry/log.ts';
+import { GivenEvents } from './given-events.ts';
+
+/** Makes what follows the events of all projects, once for everybody in this process who wants to hear of them. */
+export function createEventFeed(options: EventFeedOptions): EventFeed {
+  return new PollingFeed(options);
+}
 
 /**
- * Follows the events of all projects, once for everybody in this process who wants to hear of them: streams and
- * waits. Each event is given once to those who follow, soon after its commit, and without its body.
+ * Each event is given once to those who follow, streams and waits, soon after its commit, and without its body.
  *
- * It polls when this process or, by a notification, another one has committed something, and twice a second
+ * The feed polls when this process or, by a notification, another one has committed something, and twice a second
  * besides; while nobody follows, not at all. An event can be committed later than its id was made, so a poll
  * begins before the newest event it knows: most of them a second, some of them several, and every few seconds
  * one where no event can be committed any more.
  */
-export function createEventFeed({ database, now, log }: EventFeedOptions): EventFeed {
-  const warn = throttledWarning(log, now, WARN_EVERY_MS);
-  const followers = new Set<Follower>();
-  /** Those that follow, and those that are about to. */
-  let users = 0;
-  /** Every event up to here has been given, and no other one can be committed. */
-  let position = '';
-  /** What has been given beyond the position. */
-  const given = new Set<string>();
-  let starting: Promise<void> | undefined;
-  let interval: NodeJS.Timeout | undefined;
-  let listening: Promise<(() => Promise<void>) | undefined> | undefined;
-  let usedAt = 0;
+class PollingFeed implements EventFeed {
+  readonly #options: EventFeedOptions;
+  readonly #warn: Warn;
+  readonly #followers = new Set<Follower>();
+  /** Those that follow, and those that are about to, and when the last of them left. Only `follow` counts. */
+  #users = 0;
+  #usedAt = 0;
+  /** Given to those who follow: `#start` begins anew, `#pollOnce` goes on. */
+  #given = new GivenEvents('');
+  /** While it is started: what that resolves, and what polls in between. `follow` starts it, `#tick` ends it. */
+  #starting: Promise<void> | undefined;
+  #interval: NodeJS.Timeout | undefined;
+  /** Begun by the first start, and ended by `close`. */
+  #listening: Promise<(() => Promise<void>) | undefined> | undefined;
+  /** When polls went back so far, by the clock that the ids are made with. Only `#pollOnce` writes these two. */
+  readonly #polledAt = { recent: Number.NEGATIVE_INFINITY, all: Number.NEGATIVE_INFINITY };
+  #lastPoll = { at: Number.NEGATIVE_INFINITY, tookMs: 0 };
+  /** Polls soon. Only `#wake` writes it. */
+  #scheduled: NodeJS.Timeout | undefined;
+  /** The poll under way, and the one that begins after it. Only `#poll` writes them. */
+  #polling: Promise<void> = Promise.resolve();
+  #nextPoll: Promise<void> | undefined;
+  /** The pause after a notification, and whether there was something to notify in it. Only `#notifyOthers` writes them. */
+  #notified: NodeJS.Timeout | undefined;
+  #owesNotification = false;
 
-  /** By the clock that the ids are made with. */
-  const polledAt = { recent: Number.NEGATIVE_INFINITY, all: Number.NEGATIVE_INFINITY };
-  let lastPoll = { at: Number.NEGATIVE_INFINITY, tookMs: 0 };
-  let scheduled: NodeJS.Timeout | undefined;
-  let polling: Promise<void> = Promise.resolve();
-  let nextPoll: Promise<void> | undefined;
-
-  let notified: NodeJS.Timeout | undefined;
-  let owesNotification = false;
-
-  async function start(): Promise<void> {
-    listening ??= listen();
-    position = smallestIdAt('evt', now() - SETTLED_MS);
-    given.clear();
-    for await (const page of idsAfter(position)) for (const id of page) given.add(id);
-    interval = setInterval(tick, POLL_MS);
+  constructor(options: EventFeedOptions) {
+    this.#options = options;
+    this.#warn = throttledWarning(options.log, options.now, WARN_EVERY_MS);
   }
 
-  function tick(): void {
-    if (users > 0 || performance.now() - usedAt < IDLE_MS) return void poll().catch(report);
-    clearInterval(interval);
-    starting = undefined;
+  announce(): void {
+    this.#wake();
+    if (this.#options.database.engine === 'postgres') this.#notifyOthers();
+  }
+
+  sendText(text: string): void {
+    this.#giveText(text);
+    const { database } = this.#options;
+    if (database.engine === 'postgres') database.notify(CHANNEL, text).catch(this.#report);
+  }
+
+  async follow(follower: Follower): Promise<Following> {
+    this.#users += 1;
+    const leave = () => {
+      this.#followers.delete(follower);
+      this.#users -= 1;
+      this.#usedAt = performance.now();
+    };
+    try {
+      this.#starting ??= this.#start().catch((error: unknown) => {
+        this.#starting = undefined;
+        throw error;
+      });
+      await this.#starting;
+      // What is committed already is not given to the one who comes.
+      await this.#poll();
+      if (follower.onText !== undefined) await this.#listening;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    this.#followers.add(follower);
+    return { position: this.#given.position, [Symbol.dispose]: leave };
+  }
+
+  async close(): Promise<void> {
+    // What begins just now ends with a timer.
+    await this.#starting?.catch(() => undefined);
+    clearInterval(this.#interval);
+    clearTimeout(this.#scheduled);
+    clearTimeout(this.#notified);
+    await this.#polling.catch(() => undefined);
+    await (await this.#listening)?.();
+  }
+
+  async #start(): Promise<void> {
+    this.#listening ??= this.#listen();
+    this.#given = new GivenEvents(settledId(this.#options.now()));
+    for await (const page of this.#idsAfter(this.#given.position)) for (const id of page) this.#given.add(id);
+    this.#interval = setInterval(() => this.#tick(), POLL_MS);
+  }
+
+  #tick(): void {
+    if (this.#users > 0 || performance.now() - this.#usedAt < IDLE_MS)
+      return void this.#poll().catch(this.#report);
+    clearInterval(this.#interval);
+    this.#starting = undefined;
   }
 
   /** The embedded database belongs to this process alone. */
-  async function listen(): Promise<(() => Promise<void>) | undefined> {
+  async #listen(): Promise<(() => Promise<void>) | undefined> {
+    const { database } = this.#options;
     if (database.engine === 'pglite') return undefined;
     try {
-      return await database.listen(CHANNEL, (text = '') => (text === '' ? wake() : give(text)));
+      return await database.listen(CHANNEL, (text = '') =>
+        text === '' ? this.#wake() : this.#giveText(text),
+      );
     } catch (error) {
-      warn({ err: error }, 'Could not listen for events of other processes; polling twice a second.');
+      this.#warn({ err: error }, 'Could not listen for events of other processes; polling twice a second.');
       return undefined;
     }
   }
 
-  async function* idsAfter(from: string): AsyncIterable<string[]> {
+  async *#idsAfter(from: string): AsyncIterable<string[]> {
     for (let after = from; ; ) {
-      const page = await listEventIds(database, { types: followedEvents, after, limit: PAGE });
+      const page = await listEventIds(this.#options.database, { types: followedEvents, after, limit: PAGE });
       yield page;
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) return;
@@ -74,124 +134,74 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
   }
 
   /** Resolves after a poll that begins after this call; concurrent calls share it. */
-  function poll(): Promise<void> {
-    nextPoll ??= polling
+  #poll(): Promise<void> {
+    this.#nextPoll ??= this.#polling
       .catch(() => undefined)
       .then(() => {
-        nextPoll = undefined;
-        polling = pollOnce();
-        return polling;
+        this.#nextPoll = undefined;
+        this.#polling = this.#pollOnce();
+        return this.#polling;
       });
-    return nextPoll;
+    return this.#nextPoll;
   }
 
-  async function pollOnce(): Promise<void> {
+  async #pollOnce(): Promise<void> {
+    const { database, now } = this.#options;
     const startedAt = performance.now();
-    lastPoll = { at: startedAt, tookMs: 0 };
+    this.#lastPoll = { at: startedAt, tookMs: 0 };
     const at = now();
     // A clock may be set back.
-    const all = Math.abs(at - polledAt.all) >= POLL_ALL_EVERY_MS;
-    const recent = all || Math.abs(at - polledAt.recent) >= POLL_RECENT_EVERY_MS;
+    const all = Math.abs(at - this.#polledAt.all) >= POLL_ALL_EVERY_MS;
+    const recent = all || Math.abs(at - this.#polledAt.recent) >= POLL_RECENT_EVERY_MS;
     const since = smallestIdAt('evt', at - (recent ? RECENT_MS : NEWEST_MS));
-    for await (const page of idsAfter(all || since < position ? position : since)) {
-      const fresh = page.filter((id) => !given.has(id));
+    const { position } = this.#given;
+    for await (const page of this.#idsAfter(all || since < position ? position : since)) {
+      const fresh = page.filter((id) => !this.#given.has(id));
       if (fresh.length === 0) continue;
       const events = await findEventHeads(database, fresh);
-      for (const id of fresh) given.add(id);
-      for (const follower of followers) follower.onEvents?.(events);
+      for (const id of fresh) this.#given.add(id);
+      for (const follower of this.#followers) follower.onEvents?.(events);
     }
-    lastPoll.tookMs = performance.now() - startedAt;
-    if (recent) polledAt.recent = at;
+    this.#lastPoll.tookMs = performance.now() - startedAt;
+    if (recent) this.#polledAt.recent = at;
     if (!all) return;
-    polledAt.all = at;
-    moveTo(smallestIdAt('evt', at - SETTLED_MS));
-    for (const follower of followers) follower.onSettled?.(position);
+    this.#polledAt.all = at;
+    this.#given.moveTo(settledId(at));
+    for (const follower of this.#followers) follower.onSettled?.(this.#given.position);
   }
 
-  function moveTo(id: string): void {
-    if (id <= position) return;
-    position = id;
-    for (const old of given) if (old <= position) given.delete(old);
-  }
-
-  function report(error: unknown): void {
-    warn({ err: error }, 'Could not read new events; trying again in half a second.');
-  }
+  readonly #report = (error: unknown): void =>
+    this.#warn({ err: error }, 'Could not read new events; trying again in half a second.');
 
   /** Polls soon, but takes a small part of the time at most. */
-  function wake(): void {
-    if (users === 0 || scheduled !== undefined) return;
-    const pauseMs = Math.min(POLL_MS, Math.max(PAUSE_MS, lastPoll.tookMs * PAUSE_FACTOR));
-    const waitMs = Math.max(0, lastPoll.at + pauseMs - performance.now());
-    scheduled = setTimeout(() => {
-      scheduled = undefined;
-      poll().catch(report);
-    }, waitMs);
+  #wake(): void {
+    if (this.#users === 0 || this.#scheduled !== undefined) return;
+    const { at, tookMs } = this.#lastPoll;
+    const pauseMs = Math.min(POLL_MS, Math.max(PAUSE_MS, tookMs * PAUSE_FACTOR));
+    const poll = () => {
+      this.#scheduled = undefined;
+      this.#poll().catch(this.#report);
+    };
+    this.#scheduled = setTimeout(poll, Math.max(0, at + pauseMs - performance.now()));
   }
 
-  function give(text: string): void {
-    for (const follower of followers) follower.onText?.(text);
+  #giveText(text: string): void {
+    for (const follower of this.#followers) follower.onText?.(text);
   }
 
-  function notifyOthers(): void {
-    if (notified !== undefined) {
-      owesNotification = true;
-      return;
-    }
-    owesNotification = false;
-    database
+  #notifyOthers(): void {
+    this.#owesNotification = this.#notified !== undefined;
+    if (this.#owesNotification) return;
+    this.#options.database
       .notify(CHANNEL)
       .catch((error: unknown) =>
-        warn({ err: error }, 'Could not notify other processes of events; they poll twice a second.'),
+        this.#warn({ err: error }, 'Could not notify other processes of events; they poll twice a second.'),
       );
-    notified = setTimeout(() => {
-      notified = undefined;
-      if (owesNotification) notifyOthers();
+    this.#notified = setTimeout(() => {
+      this.#notified = undefined;
+      if (this.#owesNotification) this.#notifyOthers();
     }, NOTIFY_EVERY_MS);
   }
-
-  return {
-    announce() {
-      wake();
-      if (database.engine === 'postgres') notifyOthers();
-    },
-    sendText(text) {
-      give(text);
-      if (database.engine === 'postgres') database.notify(CHANNEL, text).catch(report);
-    },
-    async follow(follower) {
-      users += 1;
-      const leave = () => {
-        followers.delete(follower);
-        users -= 1;
-        usedAt = performance.now();
-      };
-      try {
-        starting ??= start().catch((error: unknown) => {
-          starting = undefined;
-          throw error;
-        });
-        await starting;
-        // What is committed already is not given to the one who comes.
-        await poll();
-        if (follower.onText !== undefined) await listening;
-      } catch (error) {
-        leave();
-        throw error;
-      }
-      followers.add(follower);
-      return { position, [Symbol.dispose]: leave };
-    },
-    async close() {
-      // What begins just now ends with a timer.
-      await starting?.catch(() => undefined);
-      clearInterval(interval);
-      clearTimeout(scheduled);
-      clearTimeout(notified);
-      await polling.catch(() => undefined);
-      await (await listening)?.();
-    },
-  };
 }
 
 /** No event whose id is older than this is committed any more. */

@@ -34,13 +34,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
        ) as resume_at,
        ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
-    [
-      options.since.toISOString(),
-      JSON.stringify(options.capacity),
-      options.limit,
-      LEASE_SECONDS,
-      options.page,
-    ],
+    [...paramsOf(options), options.page],
   );
   const [first] = rows;
   const claims = claimsOf(rows);
@@ -111,15 +105,7 @@ export async function claimByReceiver(
        (select receiver from step order by share desc, receiver desc limit 1) as last_receiver,
        ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
-    [
-      options.since.toISOString(),
-      JSON.stringify(options.capacity),
-      options.limit,
-      LEASE_SECONDS,
-      options.after?.tenant ?? '',
-      options.after?.receiver ?? '',
-      options.mailTenants,
-    ],
+    [...paramsOf(options), options.after?.tenant ?? '', options.after?.receiver ?? '', options.mailTenants],
   );
   const [first] = rows;
   const complete = Number(first?.receivers) < RECEIVERS_A_STEP;
@@ -129,6 +115,11 @@ export async function claimByReceiver(
 
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_STEP = 100;
+
+/** The first four parameters of claims. */
+function paramsOf({ since, capacity, limit }: ClaimOptions): unknown[] {
+  return [since.toISOString(), JSON.stringify(capacity), limit, LEASE_SECONDS];
+}
 
 const freeCapacity = capacityIn('$2');
 

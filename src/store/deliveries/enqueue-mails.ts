@@ -121,16 +121,15 @@ export async function queueNotifications(
   );
   if (webhookId !== undefined) await queueForWebhook(tx, webhookId, notices);
   if (email === undefined) return;
-  const mails = notices.map(({ eventId, delaySeconds, reminder }) => ({
+  const mails = notices.map(({ reminder, ...notice }) => ({
+    ...notice,
     id: newId('dlv', at),
-    eventId,
     projectId,
     formId,
     keyless: false,
     kind: 'question',
     receiver: addressKey(email),
     mail: { to: email, eventId: null, reminder },
-    delaySeconds,
   }));
   await queueMails(tx, mails);
 }

@@ -1,32 +1,16 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, keysWithout, rowsOf, text, time, timeOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
-import { pendingWhere } from './queue-table.ts';
+import { pendingWhere, propertiesOfDelivery } from './queue-table.ts';
 
 /** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
 export const DeliveryEntity = defineEntity({
   name: 'Delivery',
   tableName: 'deliveries',
   properties: {
-    id: id().primary(),
-    projectId: id(),
-    formId: id(),
-    eventId: id().strictNullable(),
-    webhookId: id().strictNullable(),
-    channel: p.enum(['webhook', 'mail']).columnType('text'),
-    kind: text(),
-    receiver: text().collation('C'),
-    url: text().strictNullable(),
+    ...propertiesOfDelivery(),
     status: p.enum(['delivered', 'failed']).columnType('text'),
-    attemptCount: p.integer(),
-    createdAt: time(),
-    lastAttemptAt: time().strictNullable(),
     deliveredAt: time().strictNullable(),
-    /** Of the last attempt. */
-    responseStatus: p.integer().strictNullable(),
-    error: text().strictNullable(),
-    /** The code of `error`, of which `domain/delivery/causes.ts` has a table; null if it is about an attempt. */
-    cause: text().strictNullable(),
     /** The last attempt if it succeeded; failed ones are rows of their own. */
     attemptId: id().strictNullable(),
     durationMs: p.integer().strictNullable(),

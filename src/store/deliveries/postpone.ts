@@ -35,14 +35,13 @@ export async function postponeDeliveries(
   database: Transactions,
   { webhookId, tenant, openUntil, totalSeconds }: Postponement,
 ): Promise<void> {
-  const slice = createSlices(database, GROUP);
-  const postpone = async (tx: Queries, limit: number, after: { due: string; id: string }) => {
+  await inSlices(database, { due: '-infinity', id: '' }, async (tx, limit, after) => {
     // No result can say that the receiver has answered until this commits: what then makes due what waits sees it.
     const failing = await tx.select(
       'select id from webhooks where id = $1 and failing_since is not null for share',
       [webhookId],
     );
-    if (failing.length === 0) return { isLast: true, last: after };
+    if (failing.length === 0) return null;
     const [row] = await tx.execute(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
@@ -61,13 +60,21 @@ export async function postponeDeliveries(
          (select id from seen order by due_at desc, id desc limit 1) as id from seen`,
       [tenant, webhookId, after.due, openUntil.toISOString(), totalSeconds, limit, POSTPONED.error, after.id],
     );
-    const last = { due: String(row?.due), id: String(row?.id) };
-    return { isLast: Number(row?.count) < limit, last };
-  };
-  for (let after = { due: '-infinity', id: '' }; ; ) {
-    const { isLast, last } = await slice((tx, rows) => postpone(tx, rows, after));
-    if (isLast) return;
-    after = last;
+    return Number(row?.count) < limit ? null : { due: String(row?.due), id: String(row?.id) };
+  });
+}
+
+/** Does a step over and over in transactions of their own, each after what the one before returned; null is the end. */
+async function inSlices<After>(
+  database: Transactions,
+  first: After,
+  step: (tx: Queries, limit: number, after: After) => Promise<After | null>,
+): Promise<void> {
+  const slice = createSlices(database, GROUP);
+  let after: After | null = first;
+  while (after !== null) {
+    const from: After = after;
+    after = await slice((tx, limit) => step(tx, limit, from));
   }
 }
 
@@ -90,8 +97,7 @@ export async function findResumable(db: Queries): Promise<string | null> {
 
 /** Makes what was postponed for such a webhook due, in slices. */
 export async function resumeDeliveries(database: Transactions & Queries, webhookId: string): Promise<void> {
-  const slice = createSlices(database, GROUP);
-  const resume = async (tx: Queries, limit: number, after: string) => {
+  await inSlices(database, '', async (tx, limit, after) => {
     const rows = await tx.execute(
       `update delivery_queue set postponed = false, error = null, cause = null, due_at = least(due_at, ${toMillisecond('now()')})
        where id = any(array(
@@ -102,13 +108,9 @@ export async function resumeDeliveries(database: Transactions & Queries, webhook
        returning id`,
       [webhookId, after, limit],
     );
-    return { isLast: rows.length < limit, ids: rows.map(({ id }) => String(id)) };
-  };
-  for (let after = ''; ; ) {
-    const { isLast, ids } = await slice((tx, rows) => resume(tx, rows, after));
-    if (isLast) break;
-    after = ids.toSorted().at(-1) ?? after;
-  }
+    const ids = rows.map(({ id }) => String(id));
+    return ids.length < limit ? null : (ids.toSorted().at(-1) ?? null);
+  });
   await database.execute(`update webhooks set open_until = null where id = $1 and ${isResumable}`, [
     webhookId,
   ]);

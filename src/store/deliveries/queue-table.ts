@@ -1,6 +1,32 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, text, time } from '../database/columns.ts';
 
+/** What a delivery has in the queue and in the log. */
+export const propertiesOfDelivery = () => ({
+  id: id().primary(),
+  projectId: id(),
+  formId: id(),
+  /** Null for emails without an event, such as the one about a webhook that was turned off. */
+  eventId: id().strictNullable(),
+  webhookId: id().strictNullable(),
+  channel: p.enum(['webhook', 'mail']).columnType('text'),
+  /** A webhook's event type, or what an email is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
+  kind: text(),
+  /** The webhook's id, or the email address. Claims are shared fairly between receivers. */
+  receiver: text().collation('C'),
+  /** Where a webhook delivery goes, for replays too; null for email. */
+  url: text().strictNullable(),
+  attemptCount: p.integer(),
+  createdAt: time(),
+  lastAttemptAt: time().strictNullable(),
+  /** Of the last attempt. */
+  responseStatus: p.integer().strictNullable(),
+  /** Of the last attempt, or what it waits for. */
+  error: text().strictNullable(),
+  /** The code of `error`, of which `domain/delivery/causes.ts` has a table; null if it is about an attempt. */
+  cause: text().strictNullable(),
+});
+
 /**
  * What is pending: one event (or one email) on its way to one receiver. Settling deletes the row and writes
  * that of the log; between the two nothing is written for a delivery that succeeds at once.
@@ -9,24 +35,9 @@ export const QueuedDeliveryEntity = defineEntity({
   name: 'QueuedDelivery',
   tableName: 'delivery_queue',
   properties: {
-    id: id().primary(),
-    projectId: id(),
-    formId: id(),
-    /** Null for emails without an event, such as the one about a webhook that was turned off. */
-    eventId: id().strictNullable(),
-    webhookId: id().strictNullable(),
+    ...propertiesOfDelivery(),
     /** Whose part of the capacity it uses: the project's, or that of its forms made without a key. */
     share: text().collation('C'),
-    channel: p.enum(['webhook', 'mail']).columnType('text'),
-    /**
-     * A webhook's event type, or what an email is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation`
-     * …
-     */
-    kind: text(),
-    /** The webhook's id, or the email address. Claims are shared fairly between receivers. */
-    receiver: text().collation('C'),
-    /** Where a webhook delivery goes, for replays too; null for email. */
-    url: text().strictNullable(),
     /** What an email says; null for webhooks, whose body is the event's. */
     mail: json<JsonObject>().strictNullable(),
     attemptCount: p.integer().default(0),
@@ -41,18 +52,10 @@ export const QueuedDeliveryEntity = defineEntity({
     firstLeaseUntil: time().strictNullable(),
     /** When the lease of the process that claimed it ends. In no index: see `claimDue`. */
     leasedUntil: time().strictNullable(),
-    createdAt: time(),
     /** When it was made or last replayed. */
     queuedAt: time(),
     /** Put off by the circuit breaker of its webhook, once or more, since it was queued. */
     postponed: p.boolean().default(false),
-    lastAttemptAt: time().strictNullable(),
-    /** Of the last attempt. */
-    responseStatus: p.integer().strictNullable(),
-    /** Of the last attempt, or what it waits for. */
-    error: text().strictNullable(),
-    /** As that of `Delivery`. */
-    cause: text().strictNullable(),
   },
   indexes: [
     { name: 'delivery_queue_due', properties: ['dueAt'], where: 'first_lease_until is null' },

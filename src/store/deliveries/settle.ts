@@ -73,17 +73,18 @@ const KEYLESS_FAILURES = 10;
  * The commit is not flushed, since submissions would wait for the flush (`npm run bench -- neighbours`). After a crash of
  * the server, what was settled in the second before it is repeated like what was under way.
  */
-const SETTLE = `with result as materialized (
+const SETTLE = `with result (id, lease, status, delay_ms, error, cause, tried, steps, attempt_id, started_at, duration_ms,
+  response_status, response_body) as materialized (
   select * from json_to_recordset($1::json) as r(
-    id text, lease timestamptz, status text, delay_ms double precision, tried boolean, steps int,
-    attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text,
-    cause text, response_body text)
+    id text, lease timestamptz, status text, "delayMs" double precision, error text, cause text, tried boolean, steps int,
+    "attemptId" text, "startedAt" timestamptz, "durationMs" int, "responseStatus" int, "responseBody" text)
   where set_config('synchronous_commit', 'off', true) is not null
 ),
 finished as (
   delete from delivery_queue q using result r
   where ${isOfResult} and r.status <> 'pending' and r.delay_ms is null
-  returning q.*, r.status, r.tried, r.attempt_id, r.response_status as tried_status, r.error as result_error, r.cause as result_cause
+  returning q.*, r.status, r.tried, r.attempt_id, r.response_status as tried_status, r.error as result_error,
+    r.cause as result_cause
 ),
 logged as (
   insert into deliveries
@@ -186,23 +187,10 @@ announced as (
 )
 select id, tenant, too_long, never_worked, opened_until, opens_again, closed, failed_since from changed`;
 
-function columnsOf(result: DeliveryResult) {
-  const { id, lease, status, delayMs, error, cause, attempt, steps = attempt === undefined ? 0 : 1 } = result;
-  return {
-    id,
-    lease,
-    status,
-    delay_ms: delayMs,
-    error,
-    cause,
-    tried: attempt !== undefined,
-    steps,
-    attempt_id: attempt?.id,
-    started_at: attempt?.startedAt,
-    duration_ms: attempt && Math.round(attempt.durationMs),
-    response_status: attempt?.responseStatus,
-    response_body: attempt?.responseBody,
-  };
+function columnsOf({ attempt, ...result }: DeliveryResult) {
+  if (attempt === undefined) return { steps: 0, ...result, tried: false };
+  const durationMs = Math.round(attempt.durationMs);
+  return { steps: 1, ...attempt, ...result, tried: true, attemptId: attempt.id, durationMs };
 }
 
 /** The result of a claimed delivery. */

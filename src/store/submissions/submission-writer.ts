@@ -17,6 +17,7 @@ import type { WriteOutcome } from './explain-conflicts.ts';
 import {
   type Commit,
   claimsOf,
+  type InsertOptions,
   type InsertResult,
   insertSubmissions,
   type NewSubmission,
@@ -24,131 +25,144 @@ import {
   prepare,
 } from './submission-insert.ts';
 
+/** Makes the one way submissions are stored, by one process. */
+export function createSubmissionWriter(db: WriterDatabase, options: WriterOptions = {}): SubmissionWriter {
+  return new GroupWriter(db, options);
+}
+
 /**
- * Makes the one way submissions are stored: those that arrive together are written together, in one
- * statement and one commit, and each caller is answered after the commit that holds its row.
+ * Submissions that arrive together are written together, in one statement and one commit, and each caller is answered
+ * after the commit that holds its row.
  *
  * While a group is being written, the next one of its projects is collected; those of other projects do not wait for it,
  * up to `MAX_GROUPS` at once. An idle writer writes at the end of the event loop's turn, never on a timer. The database
  * is sent the next group before the callers of one are answered, so that it works meanwhile.
  */
-export function createSubmissionWriter(
-  db: Pick<Database, keyof Queries | 'engine'>,
-  options: WriterOptions = {},
-): SubmissionWriter {
-  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics, tracing } = options;
-  const insertOptions = {
-    slot: Math.floor(Math.random() * SLOTS),
-    capacity: options.capacity ?? (() => NO_CAPACITY),
-    onCommitted: options.onCommitted ?? (() => undefined),
-  };
-  const groupRows = db.engine === 'postgres' ? GROUP_ROWS : EMBEDDED_GROUP_ROWS;
-  const queue: Waiting[] = [];
-  let heldBytes = 0;
-  let heldRows = 0;
-  let closing = false;
-  /** The projects of the groups that are being written. */
-  const beingWritten = new Set<string>();
-  const running = new Map<symbol, Promise<void>>();
+class GroupWriter implements SubmissionWriter {
+  readonly #db: WriterDatabase;
+  readonly #options: WriterOptions & InsertOptions & Pick<typeof defaults, 'maxWaiting' | 'maxWaitingBytes'>;
+  /** What no group has taken yet: `write` and `#again` add, `#storeNext` takes. */
+  #queue: Waiting[] = [];
+  /** Of all callers that have no answer yet: `write` adds, `#settle` subtracts. */
+  readonly #held = { rows: 0, bytes: 0 };
+  /** The projects of the groups that are being written. Only `#store` changes it. */
+  readonly #beingWritten = new Set<string>();
+  /** Those that write one group after the other: `write` adds, `#run` removes. */
+  readonly #running = new Map<symbol, Promise<void>>();
+  /** Set by `close`. */
+  #isClosing = false;
 
-  async function run(key: symbol): Promise<void> {
+  constructor(db: WriterDatabase, options: WriterOptions) {
+    this.#db = db;
+    this.#options = { ...defaults, slot: Math.floor(Math.random() * SLOTS), ...options };
+  }
+
+  async write(row: NewSubmission): Promise<WriteOutcome> {
+    if (this.#isClosing) throw new DatabaseUnavailable();
+    const { maxWaiting, maxWaitingBytes } = this.#options;
+    if (this.#held.rows >= maxWaiting) this.#refuseMore();
+    const prepared = prepare(row, currentTraceparent());
+    if (this.#held.bytes + prepared.json.length > maxWaitingBytes) this.#refuseMore();
+
+    this.#held.bytes += prepared.json.length;
+    this.#held.rows += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
+    this.#queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
+    if (this.#running.size < MAX_GROUPS && !this.#beingWritten.has(row.projectId)) {
+      const key = Symbol('group');
+      const ended = forEverybody(() => this.#run(key));
+      this.#running.set(key, ended);
+    }
+    return promise;
+  }
+
+  waiting() {
+    const { maxWaiting: maxRows, maxWaitingBytes: maxBytes } = this.#options;
+    return { ...this.#held, maxRows, maxBytes };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.all(this.#running.values());
+  }
+
+  async #run(key: symbol): Promise<void> {
     await yieldToEventLoop();
-    for (let storing = storeNext(); storing !== undefined; ) {
+    for (let storing = this.#storeNext(); storing !== undefined; ) {
       const answer = await storing;
-      const next = storeNext();
+      const next = this.#storeNext();
       await yieldToEventLoop();
       answer();
-      storing = next ?? storeNext();
+      storing = next ?? this.#storeNext();
     }
     // At once: a caller that has just been answered may write again.
-    running.delete(key);
+    this.#running.delete(key);
   }
 
   /** Begins to write what is pending of projects of which nothing is being written, if anything is. */
-  function storeNext(): Promise<() => void> | undefined {
-    refuseLate();
-    const group = takeGroup(queue, beingWritten, groupRows);
-    return group.length === 0 ? undefined : store(group);
+  #storeNext(): Promise<() => void> | undefined {
+    this.#refuseLate();
+    const mostRows = this.#db.engine === 'postgres' ? GROUP_ROWS : EMBEDDED_GROUP_ROWS;
+    const group = chooseGroup(this.#queue, this.#beingWritten, mostRows);
+    if (group.size === 0) return undefined;
+    this.#queue = this.#queue.filter((waiting) => !group.has(waiting));
+    return this.#store([...group]);
   }
 
   /** Groups before may have used up their retries, one after the other. */
-  function refuseLate(): void {
+  #refuseLate(): void {
     const oldest = performance.now() - MAX_WAIT_MS;
-    const inTime = queue.findIndex(({ since }) => since >= oldest);
-    for (const late of queue.splice(0, inTime === -1 ? queue.length : inTime)) {
-      settle(late, () => late.reject(new DatabaseUnavailable()));
+    const inTime = this.#queue.findIndex(({ since }) => since >= oldest);
+    for (const late of this.#queue.splice(0, inTime === -1 ? this.#queue.length : inTime)) {
+      this.#settle(late, () => late.reject(new DatabaseUnavailable()));
     }
   }
 
   /** Writes a group, and gives what answers its callers. */
-  async function store(group: Waiting[]): Promise<() => void> {
+  async #store(group: Waiting[]): Promise<() => void> {
+    const { metrics, tracing } = this.#options;
     const batch = tracing && traceBatch(tracing, group);
     const projects = new Set(group.map(({ row }) => row.projectId));
-    for (const project of projects) beingWritten.add(project);
+    for (const project of projects) this.#beingWritten.add(project);
     try {
-      const results = await insertSubmissions(db, group, insertOptions);
+      const results = await insertSubmissions(this.#db, group, this.#options);
       if (metrics !== undefined) count(metrics, group, results);
       batch?.end();
       return () => {
-        for (const [index, waiting] of group.entries()) answer(waiting, results[index]);
+        for (const [index, waiting] of group.entries()) this.#answer(waiting, results[index]);
       };
     } catch (error) {
       batch?.fail();
       return () => {
-        for (const waiting of group) settle(waiting, () => waiting.reject(error));
+        for (const waiting of group) this.#settle(waiting, () => waiting.reject(error));
       };
     } finally {
-      for (const project of projects) beingWritten.delete(project);
+      for (const project of projects) this.#beingWritten.delete(project);
     }
   }
 
-  function answer(waiting: Waiting, result: InsertResult = { outcome: 'undecided' }): void {
-    if (result.outcome === 'undecided') again(waiting);
-    else if (result.outcome === 'refused') settle(waiting, () => waiting.reject(result.error));
-    else settle(waiting, () => waiting.resolve(result));
+  #answer(waiting: Waiting, result: InsertResult = { outcome: 'undecided' }): void {
+    if (result.outcome === 'undecided') this.#again(waiting);
+    else if (result.outcome === 'refused') this.#settle(waiting, () => waiting.reject(result.error));
+    else this.#settle(waiting, () => waiting.resolve(result));
   }
 
-  function refuseMore(): never {
-    metrics?.onLimit('waiting_submissions');
-    throw new Overloaded();
-  }
-
-  function again(waiting: Waiting): void {
+  #again(waiting: Waiting): void {
     waiting.tries += 1;
-    if (waiting.tries < MAX_CONFLICTS) queue.push(waiting);
-    else settle(waiting, () => waiting.reject(new DatabaseUnavailable()));
+    if (waiting.tries < MAX_CONFLICTS) this.#queue.push(waiting);
+    else this.#settle(waiting, () => waiting.reject(new DatabaseUnavailable()));
   }
 
-  function settle(waiting: Waiting, answer: () => void): void {
-    heldBytes -= waiting.json.length;
-    heldRows -= 1;
+  #settle(waiting: Waiting, answer: () => void): void {
+    this.#held.bytes -= waiting.json.length;
+    this.#held.rows -= 1;
     answer();
   }
 
-  return {
-    async write(row) {
-      if (closing) throw new DatabaseUnavailable();
-      if (heldRows >= maxWaiting) refuseMore();
-      const prepared = prepare(row, currentTraceparent());
-      if (heldBytes + prepared.json.length > maxWaitingBytes) refuseMore();
-
-      heldBytes += prepared.json.length;
-      heldRows += 1;
-      const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
-      queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
-      if (running.size < MAX_GROUPS && !beingWritten.has(row.projectId)) {
-        const key = Symbol('group');
-        const ended = forEverybody(() => run(key));
-        running.set(key, ended);
-      }
-      return promise;
-    },
-    waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),
-    async close() {
-      closing = true;
-      await Promise.all(running.values());
-    },
-  };
+  #refuseMore(): never {
+    this.#options.metrics?.onLimit('waiting_submissions');
+    throw new Overloaded();
+  }
 }
 
 /**
@@ -210,15 +224,24 @@ const MAX_WAITING = 4_000;
 /** What waiting rows may hold of the process's memory, in UTF-16 units of their JSON. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
+const defaults = {
+  capacity: () => NO_CAPACITY,
+  onCommitted: () => undefined,
+  maxWaiting: MAX_WAITING,
+  maxWaitingBytes: MAX_WAITING_BYTES,
+};
+
 /** Counter rows per form: processes pick one each, so a handful seldom share. */
 const SLOTS = 16;
 
 /**
- * Takes the rows of the next group off the queue: the first ones of other projects than those that are being written, up
- * to one that claims what another does. If not all fit, projects take turns, so that the flood of one does not hold up
- * the others.
+ * Chooses the rows of the next group out of the queue: of projects of which nothing is being written, in the order of the
+ * queue. If not all fit into a group, projects take turns, so that the flood of one does not hold up the others.
+ *
+ * The group ends before the first row that is too much for it, or that claims a session or an upload as another row of
+ * the group does: one statement would not see that only one of them may be stored.
  */
-function takeGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows: number): Waiting[] {
+function chooseGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows: number): Set<Waiting> {
   const claimed = new Set<string>();
   const group = new Set<Waiting>();
   let bytes = 0;
@@ -231,8 +254,7 @@ function takeGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRows
     for (const id of claims) claimed.add(id);
     group.add(waiting);
   }
-  if (group.size > 0) queue.splice(0, queue.length, ...queue.filter((waiting) => !group.has(waiting)));
-  return [...group];
+  return group;
 }
 
 /** First those that are the first of their projects, then each by what those before it of its project take of a group. */
@@ -277,6 +299,8 @@ export type WriterOptions = {
   metrics?: WriterMetrics | undefined;
   tracing?: Tracing | undefined;
 };
+
+type WriterDatabase = Pick<Database, keyof Queries | 'engine'>;
 
 type WriterMetrics = Pick<Metrics, 'onAccepted' | 'onBatch' | 'onLimit'>;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { createEventFeed, type EventFeed } from '../../../src/services/events/event-feed.ts';
-import { type EventReader, openEventReader } from '../../../src/services/events/event-stream.ts';
+import { type EventReader, openEventReader } from '../../../src/services/events/event-reader.ts';
 import { insertEvents } from '../../../src/store/events.ts';
 import { LATEST_COMMIT_MS } from '../../../src/store/submissions/submission-writer.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
