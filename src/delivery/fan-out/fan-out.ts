@@ -117,7 +117,7 @@ function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutCon
     receiver: addressKey(to),
     mail: { to, eventId: null, ...facts } satisfies QueuedMail,
     delaySeconds: options.settings.schedule[0] ?? 0,
-    // By whichever of the mailbox's addresses.
+    // Counted by the mailbox: an address can be written in many ways.
     ...(isOnceADay && { oncePerDay: mailboxOf(to) }),
   }));
 }

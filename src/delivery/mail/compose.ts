@@ -59,7 +59,7 @@ export async function composeMail(
   }
 
   if (formId === '' && isAboutWebhook(kind)) {
-    // To the operator, who can stop those of a project.
+    // To the operator: its stop link stops those of the project.
     const operator = { ...context, formId: projectId, language: chooseLanguage() };
     return webhook === undefined ? null : webhookMail(operator, kind, { ...webhook, reader: 'operator' });
   }
@@ -85,7 +85,7 @@ export async function composeMail(
     case 'owner_changed':
       return ownerChangedMail(inLanguage, form.name, form.ownerEmail);
     case 'owner_change':
-      // Unless the request was withdrawn, or goes to another by now.
+      // The request was withdrawn, or another address was asked since.
       if (addressKey(form.pendingOwnerEmail ?? '') !== addressKey(to)) return null;
       return writeRequest(options, kind, inLanguage, { form, definition, browserHash, by });
     case 'confirmation':

@@ -40,7 +40,7 @@ export async function findMailRefusal(
   const refuse = limits.get(claim.kind);
   const form = refuse && (await findAnyForm(options.database, claim.formId));
   if (form === null) return refused('form_deleted');
-  // Asked first, since answers can wait in thousands.
+  // Asked first, and by few queries: thousands of answers can wait for one owner.
   const wait = form && claim.kind === 'owner' ? await waitForOwner(options, claim, form, to) : null;
   if (wait !== null) return wait;
 

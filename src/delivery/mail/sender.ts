@@ -82,7 +82,7 @@ function unencoded(text: string): string {
 function failureOf(error: unknown): Outcome {
   const { responseStatus, response } = smtpAnswer(error);
   const cause = connectionCause(error);
-  // After the message it is about that.
+  // A 421 after the message is about the message, not the connection.
   const isBusy = responseStatus === 421 && codeOf(error) !== 'EMESSAGE';
   const facts = {
     code: cause.code,
@@ -112,7 +112,7 @@ function reasonOf(error: unknown, { says }: ConnectionCause, responseStatus: num
 function isUnknownRecipient(error: unknown): boolean {
   if (!(error instanceof Error && 'command' in error && error.command === 'RCPT TO')) return false;
   const { responseStatus = 0, response = '' } = smtpAnswer(error);
-  // RFC 3463. Servers refuse senders and networks after RCPT TO, too, and then say so here.
+  // The enhanced code (RFC 3463): servers refuse senders and networks after RCPT TO, too, and tell by it that they do.
   const [, about] = /^\d{3}[ -]5\.(\d{1,3}\.\d{1,3})/.exec(response) ?? [];
   return mailboxRefusals.has(responseStatus) && (about === undefined || mailboxProblems.has(about));
 }

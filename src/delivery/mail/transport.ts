@@ -21,7 +21,7 @@ function smtpTransport(url: URL, options: TransportOptions): MailTransport {
   return {
     connections: Number(url.searchParams.get('maxConnections') ?? MAIL_CONNECTIONS),
     send(mail) {
-      // That which was used last has its connection still.
+      // The line that was used last: its connection is the most likely to be open.
       const line = free.pop() ?? openLine(url, options);
       lines.add(line);
       return line.send(mail).finally(() => free.push(line));
@@ -48,10 +48,10 @@ function openLine(
   times.network = Number(url.searchParams.get('greetingTimeout') ?? smtpTimes.network);
   let onStep: (step: string) => void = () => undefined;
   const rest = new URL(url);
-  // These are the line's own.
+  // What this service sets by itself, or nodemailer must not be told by a URL.
   for (const own of ['debug', 'logger', 'maxConnections', 'maxRequeues', 'greetingTimeout'])
     rest.searchParams.delete(own);
-  // nodemailer's limits know nothing of most steps, and come after all of ours.
+  // nodemailer's own limits are set longer than all of ours: it can't tell most steps of the dialogue apart.
   const beyond = 2 * Math.max(...Object.values(times));
   const getSocket: NonNullable<DeliveryOptions['openMailSocket']> = (given, done) => {
     onStep('connecting');
@@ -91,7 +91,7 @@ function openLine(
         try {
           return (await transport.sendMail({ ...mail, signal })).response;
         } catch (error) {
-          // With 421 it refuses the connection.
+          // 421 is no answer to this email: the server closes the connection.
           const isAnswer = error instanceof Error && 'responseCode' in error && error.responseCode !== 421;
           const isRepeatable = !steps.has('connecting') && !steps.has('message') && !isAnswer;
           if (isLast || mail.signal.aborted || !isRepeatable) throw limit.signal.reason ?? error;
@@ -136,7 +136,7 @@ function fileTransport(mailDir: string, log: Log): MailTransport {
     async send(mail, name) {
       const { message } = await transport.sendMail(mail);
       const file = join(mailDir, `${name}.eml`);
-      // Emails hold answers: they are their owner's alone.
+      // Emails hold what people answered: only the service's own user may read the files.
       await mkdir(mailDir, { recursive: true, mode: 0o700 });
       await writeFile(`${file}.part`, message, { mode: 0o600 });
       await rename(`${file}.part`, file);

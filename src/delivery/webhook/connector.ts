@@ -33,7 +33,7 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
     isOver.throwIfAborted();
     return new Promise((resolveSocket, reject) => {
       let opened: unknown;
-      // With an error its time limit ends as well.
+      // undici ends its own time limit only when the socket fails with an error.
       const giveUp = () => opened instanceof Socket && opened.destroy(isOver.reason);
       isOver.addEventListener('abort', giveUp);
       opened = connect({ ...target, hostname: address }, (error, socket) => {
@@ -46,7 +46,7 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
 
   async function race(target: buildConnector.Options): Promise<Socket> {
     const host = withoutBrackets(target.hostname);
-    // Certificates and servers know names without the dot of the root.
+    // Certificates and servers know names without a dot at the end.
     const servername = isIP(host) === 0 ? host.replace(/\.$/, '') : '';
     const named = servername === '' ? target : { ...target, servername };
     return raceAddresses(await addressesOf(host), (address, isOver) => attempt(named, address, isOver));

@@ -85,7 +85,7 @@ function createFollower<Known>(
       if (next === undefined) return false;
       const [id, known] = next;
       await act(id, known);
-      // What has come of the webhook meanwhile is still to be acted on.
+      // A result that came in while this was acted on stays, and is acted on next.
       if (waiting.get(id) === known) waiting.delete(id);
       return waiting.size > 0;
     },

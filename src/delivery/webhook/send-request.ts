@@ -80,7 +80,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
-    // Not at once: an answer that ends in these very bytes leaves its connection open.
+    // Later in this turn: an answer that ends with these bytes is whole by then, and its connection can be used again.
     if (this.#length > KEPT_BYTES) queueMicrotask(() => this.stop(undefined));
   }
 

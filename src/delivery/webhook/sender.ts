@@ -62,7 +62,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     });
     const traceparent = webhook.sendsTraceparent ? currentTraceparent() : undefined;
     return {
-      // They stay with the origin that they were given for, also where a delivery was made for another.
+      // Headers can hold secrets: a delivery that still goes to a former origin of the webhook does not get them.
       ...(own?.origin === origin && own.headers),
       'content-type': 'application/json',
       'user-agent': 'headless-form-service',

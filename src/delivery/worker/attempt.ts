@@ -39,7 +39,7 @@ export function createAttempts(
     const span = tracing && startSpan(tracing, claim);
     try {
       const { content } = claim;
-      // Else it would belong to the request that happened to wake the worker.
+      // Without a trace of its own it would be recorded in that of the request that happened to wake the worker.
       const outcome = await runWith(span?.traceparent, () =>
         content.channel === 'webhook'
           ? webhooks.send(claim, content, signal)
@@ -70,7 +70,7 @@ function createUndeliveredLog({
   return ({ id, content: { channel }, receiver, kind, formId, step }, result, facts) => {
     const { error: reason, delayMs, attempt } = result;
     const outcome = outcomeOf(result);
-    // The mail server is the operator's own; receivers and limits are not.
+    // An operator can mend the mail server, but neither receivers nor limits: these are no warnings.
     const expected = channel === 'mail' && attempt !== undefined ? 'warn' : 'info';
     const level = facts?.err === undefined ? expected : 'error';
     const key = `${channel} ${outcome} ${level}`;
@@ -102,7 +102,7 @@ const SAMPLED_MS = 60_000;
 function startSpan(tracing: Tracing, claim: Claim): Span | undefined {
   const { traceparent: parent, content, id, kind, receiver, step } = claim;
   if (parent === null) return undefined;
-  // An email's receiver is an address.
+  // Traces hold no addresses: of an email its receiver is one.
   const ofWebhook = content.channel === 'webhook' && {
     'forms.webhook.id': receiver,
     'forms.event.id': content.eventId,

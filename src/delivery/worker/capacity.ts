@@ -137,7 +137,7 @@ export class ProcessCapacity {
       if (channel === 'webhook' && this.#total.sending >= this.#options.concurrency) return;
       const isAtLimit = receiver.sending >= Math.min(this.#most.ofReceiver, receiver.limit);
       if (isAtLimit || receiver.waiting.length === 0) ready.delete(receiver);
-      // Whom others keep from starting stays where it is, for the next answer.
+      // A receiver that may not start because of others keeps its turn until something is answered.
       if (isAtLimit || !this.#mayStart(receiver)) continue;
       const next = receiver.waiting.shift();
       if (next === undefined) continue;

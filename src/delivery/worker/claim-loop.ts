@@ -66,8 +66,8 @@ export class ClaimLoop {
     const since = new Date(this.#watermark.since());
     const startedAt = performance.now();
 
-    // Emails of one project on each page would use up all connections, and those behind it wait forever. So every other
-    // page of a round leaves them to the step by names.
+    // One project's emails could fill each page and use up all connections, so that those of others behind the page
+    // waited forever. So every other page claims no emails, and the step by receivers claims some of all projects.
     this.#mailsWereLeft = this.#isPageFull && startedAt >= this.#nextRoundAt && !this.#mailsWereLeft;
     const forPage = this.#mailsWereLeft ? { ...free, mails: 0 } : free;
     const page = await claimDue(database, { since, limit, capacity: forPage, page: PAGE });
@@ -75,7 +75,7 @@ export class ClaimLoop {
     this.#add(page.claims, startedAt);
     this.#isPageFull = page.pageFull;
     const isLarge = page.claims.length >= limit / 2;
-    // It has used up what became free before it came.
+    // It was claimed for what had become free until then: only what becomes free from now on calls for a further claim.
     if (isLarge) this.#freed = { any: false, taken: false };
     const isLimitReached = page.more && page.claims.length >= limit;
     this.#backlog = page.pageFull || isLimitReached ? 'more' : page.more ? 'capped' : 'none';
@@ -85,7 +85,7 @@ export class ClaimLoop {
     const isStepDue = page.pageFull && (!isWorthIt || startedAt >= this.#nextRoundAt);
     const claimed = page.claims.length + (isStepDue ? await this.#step(since, limit, page.mailTenants) : 0);
 
-    // What became free meanwhile has woken nobody.
+    // What became free while this was claiming has not woken the loop.
     if (this.#freed.any && this.#mayBringMore(this.#freed.taken)) this.#loop.wake();
     if (this.#mailsWereLeft || (isStepDue && this.#round !== undefined)) return true;
     return isStepDue && !isWorthIt && claimed < FEW ? FRUITLESS_PAUSE_MS : false;

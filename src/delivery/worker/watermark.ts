@@ -19,7 +19,7 @@ export function createWatermark(now: () => number): Watermark {
   return {
     since() {
       const at = now();
-      // Rows of after the step carry earlier times than those that were taken.
+      // The clock was set back: rows written since then have earlier times than those that were taken.
       if (at < lastAt) {
         complete = 0;
         unboundedAt = Number.NEGATIVE_INFINITY;

@@ -38,7 +38,7 @@ export function createWorkerLoop(
   const start = () => {
     pause = undefined;
     if (running !== undefined || stopped || !woken) return;
-    // Whatever woke it, the work is not that request's.
+    // Whatever request woke it: the work belongs to no request's trace, nor to the reads of a caller.
     running = runWith(undefined, () => forEverybody(run)).finally(() => {
       running = undefined;
       if (woken && !stopped) startAfterPause();

@@ -22,7 +22,7 @@ export function createWorker(options: WorkerOptions): Worker {
     onFreed: (taken) => loop.onFreed(taken),
   });
   const loop = new ClaimLoop({ ...options, capacity });
-  /** Webhooks have answered, or been given up, long before their leases end. */
+  /** Emails under way, whose leases are renewed: webhooks have answered, or been given up, long before theirs end. */
   const mails = new Map<string, Claim>();
   const renewal = setInterval(() => {
     if (mails.size > 0) renewing ??= renew();
@@ -51,7 +51,7 @@ export function createWorker(options: WorkerOptions): Worker {
     mails.delete(claimed.id);
     await settle({ ...result, lease: claimed.lease });
     if (outcome?.stage === 'answered' && outcome.next === 'turn off') onGone(claimed.receiver);
-    // Those of a failing webhook are postponed together, emails are not.
+    // What waits for a failing webhook is postponed by its circuit breaker; a failed email says nothing of the others.
     return result.status === 'delivered' || isMail;
   }
 

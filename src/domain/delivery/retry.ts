@@ -29,7 +29,7 @@ export function parseRetryAfter(header: string | null | undefined, now: Date): n
   const text = header?.trim() ?? '';
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);
   if (!httpDate.test(text)) return undefined;
-  // That of asctime has no zone, and would be taken for a local time.
+  // A date in the form of asctime names no zone, and would be taken for a local time.
   const instant = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
   return Number.isNaN(instant) ? undefined : Math.max(0, (instant - now.getTime()) / 1000);
 }

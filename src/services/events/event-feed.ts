@@ -36,7 +36,7 @@ class PollingFeed implements EventFeed {
   /** When polls went back so far, by the clock that the ids are made with. Only `#pollOnce` writes these two. */
   readonly #polledAt = { recent: Number.NEGATIVE_INFINITY, all: Number.NEGATIVE_INFINITY };
   #lastPoll = { at: Number.NEGATIVE_INFINITY, tookMs: 0 };
-  /** Polls soon. Only `#wake` writes it. */
+  /** The timer of a poll that begins soon. Only `#wake` writes it. */
   #scheduled: NodeJS.Timeout | undefined;
   /** The poll under way, and the one that begins after it. Only `#poll` writes them. */
   #polling: Promise<void> = Promise.resolve();
@@ -74,7 +74,7 @@ class PollingFeed implements EventFeed {
         throw error;
       });
       await this.#starting;
-      // What is committed already is not given to the one who comes.
+      // Events that are committed already are given to the others first: the one who comes hears of later ones alone.
       await this.#poll();
       if (follower.onText !== undefined) await this.#listening;
     } catch (error) {
@@ -86,7 +86,7 @@ class PollingFeed implements EventFeed {
   }
 
   async close(): Promise<void> {
-    // What begins just now ends with a timer.
+    // A start under way would set a timer after this.
     await this.#starting?.catch(() => undefined);
     clearInterval(this.#interval);
     clearTimeout(this.#scheduled);

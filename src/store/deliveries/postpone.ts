@@ -36,7 +36,8 @@ export async function postponeDeliveries(
   { webhookId, tenant, openUntil, totalSeconds }: Postponement,
 ): Promise<void> {
   await inSlices(database, { due: '-infinity', id: '' }, async (tx, limit, after) => {
-    // No result can say that the receiver has answered until this commits: what then makes due what waits sees it.
+    // Locked until this commits, so that no result notes meanwhile that the receiver has answered: the deliveries that
+    // are postponed here would be missed by what makes them due then.
     const failing = await tx.select(
       'select id from webhooks where id = $1 and failing_since is not null for share',
       [webhookId],

@@ -73,7 +73,7 @@ function failedOf(range: { webhookId: string } | { formId: string }): Take {
 function missedOf({ missedBy: { id, projectId, events } }: { missedBy: Webhook }): Take {
   const types = Object.keys(eventTypes).filter((type) => events.includes(effectsOf(type).webhooks));
   return async (tx, bounds) => {
-    // What other calls for the same webhook have queued, in any process, is seen from here on.
+    // Calls for the same webhook, in any process, take turns: none queues an event that another has just queued.
     await tx.select('select id from webhooks where id = $1 for update', [id]);
     return tx.execute(QUEUE_MISSED, [id, ...bounds, projectId, types]);
   };

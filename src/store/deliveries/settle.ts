@@ -29,7 +29,7 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
   });
 }
 
-/** A result is of a row that has still the lease of the claim. */
+/** A result counts only while the row has the lease that it was claimed with: another process may have it by now. */
 const isOfResult = `q.id = r.id and coalesce(q.first_lease_until, q.leased_until) = r.lease`;
 
 /** How long a webhook may fail without one success before it is turned off. */

@@ -95,7 +95,7 @@ class GroupWriter implements SubmissionWriter {
       answer();
       storing = next ?? this.#storeNext();
     }
-    // At once: a caller that has just been answered may write again.
+    // Before anything else runs: a caller that has just been answered may write again, and then needs a further run.
     this.#running.delete(key);
   }
 
@@ -109,7 +109,7 @@ class GroupWriter implements SubmissionWriter {
     return this.#store([...group]);
   }
 
-  /** Groups before may have used up their retries, one after the other. */
+  /** Refuses those that have waited for so long that groups before them used up their retries, one after the other. */
   #refuseLate(): void {
     const oldest = performance.now() - MAX_WAIT_MS;
     const inTime = this.#queue.findIndex(({ since }) => since >= oldest);
@@ -257,7 +257,10 @@ function chooseGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRo
   return group;
 }
 
-/** First those that are the first of their projects, then each by what those before it of its project take of a group. */
+/**
+ * Projects take turns, by how much of a group the rows before take up of the same project: at first the first row of each.
+ * If all fit into one group, the order is that of the queue.
+ */
 function inTurns(queue: readonly Waiting[], mostRows: number): readonly Waiting[] {
   const takenBy = new Map<string, number>();
   const placed = queue.map((waiting) => {
