@@ -26,7 +26,9 @@ export function messageFrom<M extends DescMessage>(schema: M, json: object): Mes
   const message: Record<string, unknown> = {};
   for (const [name, given] of Object.entries(json)) {
     if (given === undefined) continue;
-    const { localName, oneof, convert } = readerOf(fieldNamed(schema, name));
+    const field = fieldNamed(schema, name);
+    const { localName, oneof } = field;
+    const convert = converterOf(field);
     const value = Array.isArray(given) ? given.map(convert) : convert(given);
     if (oneof === undefined) message[localName] = value;
     else message[oneof.localName] = { case: localName, value };
@@ -48,12 +50,7 @@ function isTimeOf(field: string, name: string): boolean {
   return name.endsWith('_at') && field.endsWith('_time') && name.startsWith(field.slice(0, -'_time'.length));
 }
 
-const readerOf = memoize((field: DescField) => {
-  const { localName, oneof } = field;
-  return { localName, oneof, convert: converterOf(field) };
-});
-
-function converterOf({ enum: choices, message }: DescField): (value: unknown) => unknown {
+const converterOf = memoize(({ enum: choices, message }: DescField): ((value: unknown) => unknown) => {
   if (choices !== undefined) {
     const numbers = numbersOf(choices);
     return (name) => (typeof name === 'string' ? numbers.get(name) : name);
@@ -70,7 +67,7 @@ function converterOf({ enum: choices, message }: DescField): (value: unknown) =>
   const [first, ...others] = message.fields;
   if (first?.fieldKind === 'map' && others.length === 0) return (map) => ({ [first.localName]: map ?? {} });
   return (json) => (isMessage(json) ? json : messageFrom(message, Object(json ?? {})));
-}
+});
 
 /** The values of an enum by their names in lower case. */
 export const numbersOf = memoize(

@@ -33,7 +33,7 @@ import {
 import type { JsonObject } from '../../domain/json/json.ts';
 import { messageFrom, rowToMessage } from '../../domain/messages.ts';
 import type { LoggedDelivery } from '../../store/deliveries/log.ts';
-import { secretsAt, type Webhook, type WebhookFilter } from '../../store/webhooks/webhooks.ts';
+import { secretsAt, type Webhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { provenanceToMessage, respondentToMessage } from '../submissions/submission-proto.ts';
 
@@ -43,6 +43,7 @@ export function webhookToMessage(
   { secrets, now }: Pick<ServiceContext, 'secrets' | 'now'>,
 ): MessageInitShape<typeof WebhookSchema> {
   const { headers, filter, signingKey } = webhook;
+  const { source, fieldId: field_id, value } = filter ?? {};
   const { secret } = secretsAt(webhook, new Date(now()));
   // What no key opens any more shows nothing: a webhook can be read, rotated and deleted all the same.
   const opened = <T>(sealed: string | null, read: (text: string) => T) => {
@@ -54,13 +55,9 @@ export function webhookToMessage(
     traceparent: webhook.sendsTraceparent,
     secretFormat: enumValue(SecretFormat, opened(secret, secretFormatOf)),
     headerNames: opened(headers, (text) => Object.keys(headersIn(text).headers)) ?? [],
-    ...(filter !== null && { filter: filterToMessage(filter) }),
+    ...(filter !== null && { filter: messageFrom(WebhookFilterSchema, { source, field_id, value }) }),
     publicKey: opened(signingKey, publicKeyOf) ?? '',
   });
-}
-
-function filterToMessage({ source, fieldId, value }: WebhookFilter) {
-  return messageFrom(WebhookFilterSchema, { source, field_id: fieldId, value });
 }
 
 /** A delivery with its attempts as callers see it. */
