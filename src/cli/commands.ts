@@ -4,7 +4,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { ADDRESS_ATTEMPT_MS } from '../domain/limits/limits.ts';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
 import { printable } from '../telemetry/printable.ts';
-import { listen, replay, trigger } from './deliveries.ts';
+import { forwardEvents, replay, trigger } from './deliveries.ts';
 import { bridgeMcp } from './mcp.ts';
 import { type Commands, RefusedError, readCommand, UsageError } from './terminal.ts';
 
@@ -191,7 +191,7 @@ const commands: Commands<typeof options> = {
       const stop = new AbortController();
       const target = { ...transportTo(service), forward: httpUrl('--forward', forward), form, secret };
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-      await listen({ ...target, signal: stop.signal, now: Date.now, print });
+      await forwardEvents({ ...target, signal: stop.signal, now: Date.now, print });
     },
   },
   trigger: {

@@ -8,7 +8,7 @@ import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
 import { sampleEvent, sampleNames } from '../domain/events/samples.ts';
 import { nearestName } from '../domain/text/nearest-name.ts';
-import { RefusedError, reasonOf, UsageError } from './terminal.ts';
+import { RefusedError, reasonInWords, UsageError } from './terminal.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
@@ -16,7 +16,7 @@ import { RefusedError, reasonOf, UsageError } from './terminal.ts';
  *
  * An event that its receiver refuses is not tried again. Throws `RefusedError` if the service refuses.
  */
-export async function listen(options: ListenOptions): Promise<void> {
+export async function forwardEvents(options: ForwardOptions): Promise<void> {
   const { transport, form, key, forward, secret, signal, now, print } = options;
   const client = createClient(WebhooksService, transport);
   const headers = { authorization: `Bearer ${key}` };
@@ -44,7 +44,7 @@ export async function listen(options: ListenOptions): Promise<void> {
       if (signal.aborted) return;
       const refusal = refusalIn(error);
       if (refusal !== undefined) throw new RefusedError(refusal);
-      if (!connected && cursor === '') print(`The service can't be reached yet: ${reasonOf(error)}`);
+      if (!connected && cursor === '') print(`The service can't be reached yet: ${reasonInWords(error)}`);
     }
     if (connected) print('The connection was lost. Trying again.');
     connected = false;
@@ -80,7 +80,9 @@ async function post(
     await response.body?.cancel();
     return `${response.status} in ${now() - startedAt} ms`;
   } catch (error) {
-    return deadline.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : `no answer: ${reasonOf(error)}`;
+    return deadline.aborted
+      ? `no answer within ${TIMEOUT_MS / 1000} s`
+      : `no answer: ${reasonInWords(error)}`;
   }
 }
 
@@ -100,7 +102,7 @@ const final = new Set([
   Code.Unimplemented,
 ]);
 
-export type ListenOptions = {
+export type ForwardOptions = {
   /** To the service. */
   transport: Transport;
   /** A form's id; empty: all forms. */
@@ -135,7 +137,7 @@ export async function trigger(name: string, options: TriggerOptions): Promise<vo
   print(line);
 }
 
-type PostOptions = Pick<ListenOptions, 'forward' | 'secret' | 'now' | 'signal'>;
+type PostOptions = Pick<ForwardOptions, 'forward' | 'secret' | 'now' | 'signal'>;
 
 type TriggerOptions = Omit<PostOptions, 'signal'> & { print: (line: string) => void };
 

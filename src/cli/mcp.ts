@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { isObject } from '../domain/json/json.ts';
-import { reasonOf } from './terminal.ts';
+import { reasonInWords } from './terminal.ts';
 
 /**
  * Serves MCP on `input` and `output` by passing each message on to the service's `/mcp` with a key, for clients that
@@ -39,7 +39,7 @@ export async function bridgeMcp({ server, key, input, output }: BridgeOptions): 
       write({
         jsonrpc: '2.0',
         id,
-        error: { code: -32_000, message: `The service can't be reached: ${reasonOf(error)}` },
+        error: { code: -32_000, message: `The service can't be reached: ${reasonInWords(error)}` },
       });
     } finally {
       underWay.delete(id);

@@ -72,12 +72,12 @@ export function findingsAbout(about: string) {
 }
 
 /** The reason of an error, without its stack. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0]);
+export function reasonInWords(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return reasonInWords(error.errors[0]);
   if (error instanceof ConnectError) return error.rawMessage;
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error && error.message === 'fetch failed'
-    ? reasonOf(error.cause)
+    ? reasonInWords(error.cause)
     : error.message;
 }
 

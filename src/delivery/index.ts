@@ -20,7 +20,7 @@ export type { DeliveryOptions, DeliverySettings } from './options.ts';
  *
  * Any number of processes may do so on one database. With a concurrency of 0, this one only notifies the others.
  */
-export function createDelivery(options: DeliveryOptions): Delivery {
+export function createDelivery(options: DeliveryOptions): DeliveryLoop {
   const { database, settings, log } = options;
   if (settings.concurrency === 0) return createNotifier(options);
 
@@ -104,7 +104,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 }
 
 /** For a process that delivers nothing: notifies those that do, after a delay and not too often. */
-function createNotifier({ database, settings, log }: DeliveryOptions): Delivery {
+function createNotifier({ database, settings, log }: DeliveryOptions): DeliveryLoop {
   let timer: NodeJS.Timeout | undefined;
   const notify = () => {
     timer ??= setTimeout(() => {
@@ -134,7 +134,7 @@ const CHANNEL = 'delivery';
 /** Each notification costs a commit. */
 const DEBOUNCE_MS = 100;
 
-export type Delivery = {
+export type DeliveryLoop = {
   start(): void;
   /** Reports that an event was committed. Cheap: call it after each commit. */
   notify(): void;

@@ -30,7 +30,7 @@ export function smallestIdAt(prefix: IdPrefix, instant: number): string {
 }
 
 /** When an id was made, in milliseconds since 1970. */
-export function instantOf(id: string): number {
+export function instantOfId(id: string): number {
   const text = id.slice(id.indexOf('_') + 1, id.indexOf('_') + 1 + TIME_CHARS);
   return Array.from(text).reduce((time, char) => time * 32 + ALPHABET.indexOf(char), 0);
 }

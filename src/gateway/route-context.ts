@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import type { Ending, HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { ActivateFormResponse } from '../../gen/headlessforms/v1/forms_pb.js';
 import type { RestError } from '../http/errors.ts';
-import type { Page, RefusedPost } from '../http/reply.ts';
+import type { HtmlPage, RefusedPost } from '../http/reply.ts';
 import { type Admit, RpcClient } from '../http/rpc-client.ts';
 
 /** What a handler gets for one request. Its calls are made as the caller of the request. */
@@ -64,13 +64,13 @@ export type RouteOptions = {
  */
 type Pages = {
   /** Thanks a person for a submission. */
-  renderCompletion(ending: Ending, request: IncomingMessage): Page;
+  renderCompletion(ending: Ending, request: IncomingMessage): HtmlPage;
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
-  renderError(error: RestError, request: IncomingMessage, requestId: string): Page;
+  renderError(error: RestError, request: IncomingMessage, requestId: string): HtmlPage;
   /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
-  renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
+  renderRefusedPost(session: HostedSession, post: RefusedPost): HtmlPage;
   /** Says that the form is published by the owner with this address, and how to share it. */
-  renderActivated(activated: ActivateFormResponse, email: string, request: IncomingMessage): Page;
+  renderActivated(activated: ActivateFormResponse, email: string, request: IncomingMessage): HtmlPage;
   /** What only the browser has that posts; empty where it has called another address than emailed links lead to. */
   browserOf(request: Request, response: Response): string;
 };

@@ -19,7 +19,7 @@ import { type JsonBody, readJson } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { sendChunks, sendJson, sendTagged } from '../http/reply.ts';
 import { idempotencyKey, idempotencyKeyOf, nextCursor } from '../http/schemas.ts';
-import { type Properties, type Shape, shape, textOrNull } from '../http/shape.ts';
+import { type Properties, type Shape, shape, textOrNullReply } from '../http/shape.ts';
 import type { RouteContext } from './route-context.ts';
 
 /**
@@ -52,7 +52,9 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     // A route without a schema for its query does not read it.
     const query = (spec.query && readQuery(request, spec.query)) as Query;
     const { value: raw, problems } =
-      body === undefined ? noBody : await readJson(request, limitsOf(rpc, { keyless: isKeyless(request) }));
+      body === undefined
+        ? noBody
+        : await readJson(request, limitsOf(rpc, { keyless: comesWithoutKey(request) }));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, context);
     if (!checked.ok) throw contentError(checked.violations, raw);
@@ -174,7 +176,7 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
  * Whether a request comes without a key. The services decide that, and what it means: this serves to read no more
  * than they would take, and to name all problems at once.
  */
-export function isKeyless({ headers }: IncomingMessage): boolean {
+export function comesWithoutKey({ headers }: IncomingMessage): boolean {
   return !/^bearer /i.test(headers.authorization ?? '');
 }
 
@@ -285,7 +287,7 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   const wanted = limit ?? pageSize ?? pageSizes.default;
   const first = await read({ pageSize: wanted, pageToken: cursor }, false);
   if (first.isLast || first.items.length >= wanted) {
-    const next = textOrNull(first.nextPageToken);
+    const next = textOrNullReply(first.nextPageToken);
     if (next !== null) linkToNext(context, next);
     return sendJson(response, 200, { [name]: first.items, next_cursor: next, ...first.facts });
   }
@@ -312,7 +314,7 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
       const page = { pageSize: wanted - sent, pageToken: nextPageToken };
       ({ items, nextPageToken, isLast, facts } = await read(page, true));
     }
-    const rest = { next_cursor: textOrNull(nextPageToken), ...first.facts, ...facts };
+    const rest = { next_cursor: textOrNullReply(nextPageToken), ...first.facts, ...facts };
     yield `],${JSON.stringify(rest).slice(1)}`;
   }
 }

@@ -26,7 +26,7 @@ import { versionRoutes } from './forms/versions.ts';
 import { describeProtos, healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { describeApi } from './openapi/document.ts';
-import { isKeyless, type Route } from './route.ts';
+import { comesWithoutKey, type Route } from './route.ts';
 import { RouteContext, type RouteOptions } from './route-context.ts';
 import { sessionRoutes } from './sessions/sessions.ts';
 import { exportRoutes, streamRoutes } from './submissions/export.ts';
@@ -147,7 +147,7 @@ export function createGateway(options: GatewayOptions): Router {
  */
 function isAskedFirst(request: Request, { operation }: Route): boolean {
   if (!hasBody(request)) return false;
-  if (!isKeyless(request) || request.headers['content-encoding'] !== undefined) return true;
+  if (!comesWithoutKey(request) || request.headers['content-encoding'] !== undefined) return true;
   if (operation.bodyTypes !== undefined) return false;
   return !(Number(request.headers['content-length']) <= MAX_UNASKED_BYTES);
 }

@@ -11,9 +11,9 @@ import { pathOf, required } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { optional } from '../domain/json/optional.ts';
 import { MAX_FILENAME_LENGTH } from '../domain/limits/limits.ts';
-import { readParts } from '../http/body.ts';
+import { readDecodedParts } from '../http/body.ts';
 import { contentError, withPaths } from '../http/errors.ts';
-import { fileParts, isFormPost, readForm } from '../http/multipart.ts';
+import { fileParts, isFormPost, readFormInputs } from '../http/multipart.ts';
 import { sendFile, sendJson } from '../http/reply.ts';
 import { idempotencyKey, idempotencyKeyOf } from '../http/schemas.ts';
 import { from, shape } from '../http/shape.ts';
@@ -76,13 +76,13 @@ async function takeUpload(context: RouteContext): Promise<void> {
 }
 
 async function takeRawFile(context: RouteContext, sent: SentUpload) {
-  return store(context, { ...sent, content: readParts(context.request, MAX_FILE_BYTES) });
+  return store(context, { ...sent, content: readDecodedParts(context.request, MAX_FILE_BYTES) });
 }
 
 /** The file in the input `file`; the input `field` comes before it, unless the query has it. */
 async function takeFormFile(context: RouteContext, sent: SentUpload) {
   let stored: UploadFileResponse | undefined;
-  const inputs = await readForm(context.request, async ({ name, ...file }, before) => {
+  const inputs = await readFormInputs(context.request, async ({ name, ...file }, before) => {
     if (name !== 'file' || stored !== undefined) return undefined;
     stored = await store(context, { ...sent, ...file, field: before().get('field')?.at(-1) ?? sent.field });
     return undefined;

@@ -19,7 +19,7 @@ import { hasCode } from '../domain/errors/system-errors.ts';
 import { custom, pathOf, type Violation } from '../domain/errors/violations.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { jsonProblems } from '../domain/json/json-problems.ts';
-import { readJson as parseJson } from '../domain/json/json-text.ts';
+import { parseJson } from '../domain/json/json-text.ts';
 import type { MessageLimits } from '../domain/limits/limits.ts';
 
 /**
@@ -67,7 +67,7 @@ const MOST_OF_A_BYTE = 1032;
  * The parts of a body as they arrive. Throws a failure if it says that it is larger than `limit` bytes, or is
  * decompressed to more, and a `CutOff` if it ends early.
  */
-export async function* readParts(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+export async function* readDecodedParts(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
   const isZipped = isGzip(request);
   if (Number(request.headers['content-length']) > limit) throw bodyTooLarge(limit);
   const parts = receiveParts(request, PART_BYTES);
@@ -104,7 +104,7 @@ export function isGzip(request: IncomingMessage): boolean {
 }
 
 /** The media type without its parameters, in lower case; empty if there is none. */
-export function mediaTypeOf(contentType: string | undefined): string {
+export function mediaTypeOfHeader(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
 }
 
@@ -124,7 +124,7 @@ const parameters = /;([^=;]*)=\s*(?:"((?:[^"]|"(?!\s*(?:;|$)))*)"?|([^;]*))/g;
 /** Throws if a body is not JSON by its media type, or in another charset than JSON is. */
 function checkJsonType(contentType: string | undefined): void {
   if (contentType === undefined || contentType === 'application/json') return;
-  const type = mediaTypeOf(contentType);
+  const type = mediaTypeOfHeader(contentType);
   if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type))
     throw failed(Reason.MEDIA_TYPE, 'Expected a body of the media type application/json');
   const charset = parameterOf(contentType, 'charset')?.slice(0, 40);
@@ -138,7 +138,7 @@ function checkJsonType(contentType: string | undefined): void {
  *
  * The service checks it again and decides who has no key, and what a form may keep.
  */
-export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDefinition {
+export function readSentDefinition(raw: unknown, options: DefinitionOptions): ReadDefinition {
   const checked = checkDefinition(raw, options);
   const mayBeCurrent = options.keptUrl !== undefined && checked.definition !== undefined;
   if (!checked.ok && !mayBeCurrent) return checked;

@@ -10,7 +10,7 @@ import { failed } from '../domain/errors/failure.ts';
 import { pathOf } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { formPostLimits, MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
-import { isGzip, mediaTypeOf, parameterOf, readBytes, readParts } from './body.ts';
+import { isGzip, mediaTypeOfHeader, parameterOf, readBytes, readDecodedParts } from './body.ts';
 import {
   inputDecoder,
   percentDecoded,
@@ -25,7 +25,7 @@ export const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-d
 
 /** Whether a request is what an HTML form sends. */
 export function isFormPost(request: IncomingMessage): boolean {
-  const type = mediaTypeOf(request.headers['content-type']);
+  const type = mediaTypeOfHeader(request.headers['content-type']);
   return formTypes.some((known) => known === type);
 }
 
@@ -37,10 +37,10 @@ export function isFormPost(request: IncomingMessage): boolean {
  * and what it leaves of the file is dropped. An empty file input is ignored. Throws a failure if the body
  * can't be read or is too large, and a `CutOff` if it ends early.
  */
-export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
+export async function readFormInputs(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
   const { 'content-type': contentType } = request.headers;
   const charset = parameterOf(contentType, 'charset');
-  const type = mediaTypeOf(contentType);
+  const type = mediaTypeOfHeader(contentType);
   const inputs: ReceivedInput[] = [];
   if (type === 'multipart/form-data') {
     await readMultipart(request, inputs, (input, content) => {
@@ -152,7 +152,7 @@ async function readMultipart(
   });
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void taken.then(resolve, reject));
-  const body = Readable.from(inPieces(readParts(request, limit)), { objectMode: false });
+  const body = Readable.from(inPieces(readDecodedParts(request, limit)), { objectMode: false });
   body.once('error', reject).pipe(parser);
   try {
     await promise;
@@ -181,7 +181,7 @@ function inputOf(header: PartHeader): RawInput & { isFile: boolean } {
   const [, charset, encoded] =
     /^([\w.:-]{1,40})'[^']*'(.*)$/.exec(parameterOf(disposition, 'filename*') ?? '') ?? [];
   const filename = encoded === undefined ? parameterOf(disposition, 'filename') : percentDecoded(encoded);
-  const isFile = filename !== undefined || mediaTypeOf(type) === 'application/octet-stream';
+  const isFile = filename !== undefined || mediaTypeOfHeader(type) === 'application/octet-stream';
   return { name, value: filename ?? '', charset: isFile ? charset : parameterOf(type, 'charset'), isFile };
 }
 

@@ -81,7 +81,7 @@ export async function sendFile(response: Response, chunks: AsyncGenerator<FileCh
 }
 
 /** Sends a page. */
-export function sendPage(response: Response, status: number, page: Page): void {
+export function sendPage(response: Response, status: number, page: HtmlPage): void {
   response
     .status(status)
     .set(page.headers)
@@ -146,7 +146,7 @@ function logged(error: RestError, { request }: Exchange, log: ErrorLog): RestErr
 type FileChunk = { upload?: Upload | undefined; content: Uint8Array };
 
 /** A page, without its status and media type. */
-export type Page = { html: string; headers: Record<string, string> };
+export type HtmlPage = { html: string; headers: Record<string, string> };
 
 /** A post of a site's own form, and what is wrong with it. */
 export type RefusedPost = {

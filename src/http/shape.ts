@@ -88,7 +88,7 @@ function converterOf({ enum: choices, message }: DescField, schema: z.ZodType): 
 }
 
 const converters: Record<string, (value: never) => unknown> = {
-  [TimestampSchema.typeName]: timeOf,
+  [TimestampSchema.typeName]: timeText,
   [DurationSchema.typeName]: ({ seconds }: Duration) => Number(seconds),
   [StructSchema.typeName]: (json: JsonObject | undefined) => json ?? {},
   [ValueSchema.typeName]: ({ kind }: Value) => kind.value,
@@ -106,12 +106,12 @@ export const timeReply = z
   .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
 
 /** A message's time as a reply has it. */
-export function timeOf(time: Timestamp | undefined): string {
+export function timeText(time: Timestamp | undefined): string {
   return time === undefined ? EPOCH : timestampDate(time).toISOString();
 }
 
 /** A message's text as a reply has it; null if it is not set. */
-export function textOrNull(text: string): string | null {
+export function textOrNullReply(text: string): string | null {
   return text === '' ? null : text;
 }
 

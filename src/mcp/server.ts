@@ -18,7 +18,7 @@ import { definitionSchema } from '../domain/definition/definition.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { present } from '../http/shape.ts';
-import { failureOf, NOTICE, type RequestContext, type ToolContext } from './tool.ts';
+import { NOTICE, type RequestContext, type ToolContext, toolFailureOf } from './tool.ts';
 import { askPerson } from './tools/ask-person.ts';
 import { form as formShape, formTools, isByStranger, questionsOf } from './tools/forms.ts';
 import { openPending } from './tools/hand-over.ts';
@@ -220,7 +220,7 @@ function registerResources(server: McpServer, exchange: RequestContext): void {
     try {
       return jsonAt(uri, await content(), JSON_TYPE);
     } catch (error) {
-      const failure = failureOf(error, { exchange, tool: 'resources/read', input: {} });
+      const failure = toolFailureOf(error, { exchange, tool: 'resources/read', input: {} });
       if (failure.reason === 'not_found') throw new ResourceNotFoundError(uri);
       throw new ProtocolError(ProtocolErrorCode.InternalError, failure.message, failure);
     }

@@ -16,7 +16,7 @@ import { failed, type ReasonName } from '../domain/errors/failure.ts';
 import { type Violation, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, ownValue } from '../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
-import { readJson } from '../domain/json/json-text.ts';
+import { parseJson } from '../domain/json/json-text.ts';
 import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { contentError, type RestError, restErrorOf, withPaths } from '../http/errors.ts';
@@ -55,7 +55,7 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
         const outcome = await run(parsed.data, exchange, context);
         return isInputRequiredResult(outcome) ? outcome : resultOf(outcome);
       } catch (error) {
-        const failure = failureOf(error, { exchange, tool: name, input: args });
+        const failure = toolFailureOf(error, { exchange, tool: name, input: args });
         return { isError: true, content: [{ type: 'text', text: JSON.stringify({ error: failure }) }] };
       }
     },
@@ -83,7 +83,7 @@ function jsonIn(text: string, type: unknown, maxNodes: number): unknown {
   const json = type === 'boolean' ? text.toLowerCase() : text;
   if (type === undefined || type === 'string' || !/^[\s[{\d.tf-]/.test(json)) return text;
   try {
-    const { value, isTooDeep } = readJson(Buffer.from(json), 'argument', maxNodes);
+    const { value, isTooDeep } = parseJson(Buffer.from(json), 'argument', maxNodes);
     const own = Array.isArray(value) ? 'array' : typeof value;
     return !isTooDeep && own === (type === 'integer' ? 'number' : type) ? value : text;
   } catch {
@@ -97,7 +97,7 @@ export { objectArgument as jsonObject } from '../http/schemas.ts';
  * The result of a call: for programs as `structuredContent`, for models as text. What the service says itself and
  * what people wrote are apart, so that no answer reads as an instruction.
  */
-function resultOf({ facts, next, untrusted = [] }: Outcome): CallToolResult {
+function resultOf({ facts, next, untrusted = [] }: ToolOutcome): CallToolResult {
   const words = [
     ...(untrusted.length > 0 ? [`${NOTICE} It stands in: ${untrusted.join(', ')}.`] : []),
     ...(next ?? []),
@@ -208,17 +208,17 @@ type ToolSpec<I extends z.ZodType> = {
     input: z.output<I>,
     exchange: ToolContext,
     context: ServerContext,
-  ) => Promise<Outcome | InputRequiredResult>;
+  ) => Promise<ToolOutcome | InputRequiredResult>;
 };
 
 /** What came of a call. `next`: sentences of the service's own. `untrusted`: the facts that hold strangers' text. */
-export type Outcome = { facts: Record<string, unknown>; next?: string[]; untrusted?: string[] };
+export type ToolOutcome = { facts: Record<string, unknown>; next?: string[]; untrusted?: string[] };
 
 /**
  * What a model needs to know of a failed call to go on: each refused value with its rule, what was expected and
  * what came, whether a repeat can help and when, and what to call next.
  */
-export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
+export function toolFailureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
   const { fault, body, resource } = restErrorOf(withPaths(error, (path) => fieldOf(path, input)));
   const { reason, message, submission_id, session_id, details, retryable, retry_after } = body.error;
   const problems = details.map(problemOf);

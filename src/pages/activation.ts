@@ -10,7 +10,7 @@ import { qrSvg } from '../domain/definition/share.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf, undefinedFor } from '../http/errors.ts';
-import { type Page, prefersJson, sendPage } from '../http/reply.ts';
+import { type HtmlPage, prefersJson, sendPage } from '../http/reply.ts';
 import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
@@ -43,7 +43,7 @@ export async function showActivation({ call, request, response, hostedUrl }: Pag
 }
 
 /** The page of a form that is active, after its activation link was used. `formUrl` is empty if it has no page. */
-function renderActive(request: IncomingMessage, formUrl: string): Page {
+function renderActive(request: IncomingMessage, formUrl: string): HtmlPage {
   const language = languageOf(request);
   const { activeTitle: title, activeText: text, shareOpen, seeResponses } = language.words;
   const more = html`<p class="actions">${formUrl !== '' && html`<a class="button" href="${formUrl}">${shareOpen}</a>`}
@@ -52,7 +52,7 @@ function renderActive(request: IncomingMessage, formUrl: string): Page {
 }
 
 /** The page of a link that has expired or is wrong. */
-function renderWrongLink(request: IncomingMessage): Page {
+function renderWrongLink(request: IncomingMessage): HtmlPage {
   const language = languageOf(request);
   const { linkInvalidTitle: title, linkWrongText: text } = language.words;
   return renderMessage({ request, language, icon: 'problem', title, text });
@@ -61,7 +61,7 @@ function renderWrongLink(request: IncomingMessage): Page {
 /**
  * The page that asks for the address; `refused`, where an address came that is none: then the form's name is not known.
  */
-export function renderActivation(request: IncomingMessage, { formName }: { formName?: string }): Page {
+export function renderActivation(request: IncomingMessage, { formName }: { formName?: string }): HtmlPage {
   const language = languageOf(request);
   const { words } = language;
   const refused = formName === undefined;
@@ -85,7 +85,7 @@ export function renderActivated(
   activated: ActivateFormResponse,
   email: string,
   request: IncomingMessage,
-): Page {
+): HtmlPage {
   const language = languageOf(request);
   const { words } = language;
   const { form, webhookSecret } = activated;

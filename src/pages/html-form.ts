@@ -8,12 +8,12 @@ import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
 import { lastOf } from '../http/multipart.ts';
-import type { Page, RefusedPost } from '../http/reply.ts';
+import type { HtmlPage, RefusedPost } from '../http/reply.ts';
 import { renderActivated, renderActivation } from './activation.ts';
 import { renderCompletion } from './form/completion-page.ts';
 import { type Problem, problemsOf } from './form/field-words.ts';
 import { renderForm } from './form/form-page.ts';
-import { fieldsOf } from './form/page-source.ts';
+import { shownFieldsOf } from './form/page-source.ts';
 import { viewOf } from './form/show.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
@@ -32,7 +32,7 @@ export const createFormPostPages = (baseUrl: string) => ({
 });
 
 /** Names the refused answers (422), or says why the post was refused. */
-function renderError(error: RestError, request: IncomingMessage, requestId: string): Page {
+function renderError(error: RestError, request: IncomingMessage, requestId: string): HtmlPage {
   if (error.reason === 'invalid' && isActivation(request)) return renderActivation(request, {});
   if (error.reason === 'invalid') return renderProblems(error.details, request);
   if (error.reason === 'code_needed')
@@ -56,7 +56,7 @@ function isActivation({ url = '' }: IncomingMessage): boolean {
 }
 
 /** Names what was wrong with the answers that a static site's own form has posted. */
-function renderProblems(details: readonly Violation[], request: IncomingMessage): Page {
+function renderProblems(details: readonly Violation[], request: IncomingMessage): HtmlPage {
   const language = languageOf(request);
   const { words } = language;
   const nameOf = ({ path }: Violation) => path.replace(/^answers\.?/, '') || '–';
@@ -71,9 +71,9 @@ function renderProblems(details: readonly Violation[], request: IncomingMessage)
  * with it. It posts to the same address, and with it what the site's form carries unseen. Files have to be chosen
  * again.
  */
-function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
+function renderRefusedPost(session: HostedSession, post: RefusedPost): HtmlPage {
   const { request, details, site } = post;
-  const fields = fieldsOf(session).map((field) => ({ ...field, page: 1 }));
+  const fields = shownFieldsOf(session).map((field) => ({ ...field, page: 1 }));
   const sent = [...post.inputs].map(([name, values]) => ({ name, values }));
   const { byName, unknown } = namedInputs(fields, sent);
   const inputs = new Map([...byName, ...unknown.map((name) => [name, post.inputs.get(name) ?? []] as const)]);

@@ -5,7 +5,7 @@ import { MAX_ADDRESS_LENGTH } from '../domain/addresses/email-address.ts';
 import { isOrigin } from '../domain/definition/settings.ts';
 import { BLACK, contrast, hex, parseColor, READABLE, type Rgb, textOn, WHITE } from '../domain/text/color.ts';
 import { attributes, Html, html } from '../domain/text/html.ts';
-import type { Page } from '../http/reply.ts';
+import type { HtmlPage } from '../http/reply.ts';
 import type { Language, Words } from '../text/words.ts';
 import { loadAssets } from './assets.ts';
 
@@ -18,7 +18,7 @@ export const assets = loadAssets();
  * The content security policy allows only our own files, the style of the accent colour by its hash, and a logo
  * within the page. Since its address is a secret, no cache keeps the page and no other site gets a referrer from it.
  */
-export function renderPage(content: PageContent): Page {
+export function renderPage(content: PageContent): HtmlPage {
   const { language, theme, title, root } = content;
   const style = accentStyle(theme);
   const logo = logoOf(theme);

@@ -12,8 +12,8 @@ import { readableAddress } from '../domain/addresses/readable-address.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { attributes, type Html, html } from '../domain/text/html.ts';
 import { restErrorOf } from '../http/errors.ts';
-import { type FormInputs, lastOf, noFiles, readForm } from '../http/multipart.ts';
-import { type Page, prefersJson, sendFile, sendJson, sendPage } from '../http/reply.ts';
+import { type FormInputs, lastOf, noFiles, readFormInputs } from '../http/multipart.ts';
+import { type HtmlPage, prefersJson, sendFile, sendJson, sendPage } from '../http/reply.ts';
 import { present } from '../http/shape.ts';
 import { withoutLinks } from '../text/untrusted.ts';
 import { fill, type Language, type Words } from '../text/words.ts';
@@ -44,7 +44,7 @@ export function followMailLink({ baseUrl }: Pick<PageOptions, 'baseUrl'>): Handl
 async function follow(exchange: PageExchange, cookies: OwnerCookies): Promise<void> {
   const { call, request, response, hostedUrl } = exchange;
   const token = tokenOf(request);
-  const inputs = await readForm(request, noFiles);
+  const inputs = await readFormInputs(request, noFiles);
   const view = viewOf(request);
   const isOneClick = lastOf(inputs, 'List-Unsubscribe') === 'One-Click';
   const { purpose, address } = await call(rpcs.getMailLink, { token });
@@ -94,7 +94,7 @@ export async function sendLinkedFile({ receive, request, response }: PageExchang
   }
 }
 
-function renderUnusable(isExpired: boolean, view: View): Page {
+function renderUnusable(isExpired: boolean, view: View): HtmlPage {
   const { words } = view.language;
   return renderMessage({
     ...view,
@@ -111,7 +111,7 @@ function followed(token: string, inputs: FormInputs) {
   return { token, stopScope, keepRecipients: inputs.has('keep-recipients') };
 }
 
-function renderLink(link: GetMailLinkResponse, view: View): Page {
+function renderLink(link: GetMailLinkResponse, view: View): HtmlPage {
   const { words } = view.language;
   const about = subjectOf(link);
   const page = renderMessage({
@@ -132,7 +132,7 @@ function keepRecipients({ recipients }: GetMailLinkResponse, words: Words): Html
 `;
 }
 
-function renderDone(link: Link, view: View): Page {
+function renderDone(link: Link, view: View): HtmlPage {
   const { words } = view.language;
   const done = { ...view, icon: 'done', title: words.doneTitle } as const;
   if (link.purpose === MailLinkPurpose.STOP) {
@@ -169,7 +169,7 @@ const subjects: Record<MailLinkPurpose, Subject | undefined> = {
 };
 
 /** The page behind the link that stops emails: what can be stopped, and what is stopped already. */
-function renderStop(link: StopLink, view: View): Page {
+function renderStop(link: StopLink, view: View): HtmlPage {
   const { words } = view.language;
   const choices = choicesOf(link, words);
   const isStopped = link.stopped !== StopScope.UNSPECIFIED;
@@ -183,7 +183,7 @@ ${choices.length > 0 && stopForm(choices, words)}`,
 }
 
 /** The page after email was started again. */
-function renderStarted(link: Pick<StopLink, 'address' | 'formName'>, view: View): Page {
+function renderStarted(link: Pick<StopLink, 'address' | 'formName'>, view: View): HtmlPage {
   const { doneTitle: title, startDone } = view.language.words;
   return renderMessage({ ...view, icon: 'done', title, text: inserted(startDone, link) });
 }

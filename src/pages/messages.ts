@@ -5,12 +5,12 @@ import type { ReasonName } from '../domain/errors/failure.ts';
 import { isLanguageTag } from '../domain/text/accept-language.ts';
 import { attributes, Html, html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
-import type { Page } from '../http/reply.ts';
+import type { HtmlPage } from '../http/reply.ts';
 import { chooseLanguage, fill, type Language, type Words } from '../text/words.ts';
 import { renderPage, rootOf } from './layout.ts';
 
 /** A page with a title and a sentence, and perhaps more below. */
-export function renderMessage(message: Message): Page {
+export function renderMessage(message: Message): HtmlPage {
   const { title, text, request, language } = message;
   const body = html`${message.icon !== undefined && icon(message.icon)}
 ${message.formName !== undefined && message.formName !== '' && html`<p class="form-name"${attributes(language.theirs)}>${message.formName}</p>`}
@@ -31,7 +31,7 @@ ${message.more}`;
 }
 
 /** Says why a request was refused or failed. The log has a fault under `requestId`. */
-export function renderError(error: RestError, request: IncomingMessage, options: ErrorOptions): Page {
+export function renderError(error: RestError, request: IncomingMessage, options: ErrorOptions): HtmlPage {
   const language = languageOf(request, options.locale);
   const { words, owner } = language;
   const { requestId, isOwners = false, locale: _, ...looks } = options;

@@ -10,12 +10,12 @@ import { RpcClient } from '../http/rpc-client.ts';
 import { chooseLanguage } from '../text/words.ts';
 import { renderSnippet } from './activation.ts';
 import { renderForm } from './form/form-page.ts';
-import { fieldsOf } from './form/page-source.ts';
+import { shownFieldsOf } from './form/page-source.ts';
 import { viewOf } from './form/show.ts';
 import type { HandlePage, PageOptions } from './handler.ts';
 import { firstCommand, type HomeOptions } from './home.ts';
 import { renderPage, rootOf } from './layout.ts';
-import { checkOrigin } from './owner/session.ts';
+import { requireOwnPost } from './owner/session.ts';
 
 /**
  * Answers GET on `/new`: where a person writes a form as JSON, sees its page beside it, and makes it. In English, as
@@ -75,7 +75,7 @@ ${renderSnippet(`"$schema": "${baseUrl}/schemas/form.json",`, language.words)}`;
 export function postNew({ transport }: NewPageOptions): HandlePage {
   return async (exchange) => {
     const { request, response } = exchange;
-    checkOrigin(exchange);
+    requireOwnPost(exchange);
     const [, key] = /^bearer +(?! )(.+)$/i.exec(request.headers.authorization ?? '') ?? [];
     const client = new RpcClient(transport, { request, response }, 'page', key);
     const text = (await readBytes(request, MAX_KEYLESS_BYTES)).toString();
@@ -85,7 +85,7 @@ export function postNew({ transport }: NewPageOptions): HandlePage {
       return sendJson(response, 200, { problems: named });
     }
 
-    const fields = fieldsOf(session);
+    const fields = shownFieldsOf(session);
     const { answers = {}, pages, review } = session;
     const steps = stepsOf(fields, visibleIds(fields, answers), review);
     const step = steps.find((each) => String(each) === request.query.step) ?? steps[0] ?? 1;

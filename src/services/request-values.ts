@@ -119,7 +119,7 @@ export function refuseUnfitFilter(text: string, path: string): void {
  * The instant of a request. PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and
  * 9999.
  */
-export function instantOf(time: Timestamp): Date {
+export function dateOfTimestamp(time: Timestamp): Date {
   return new Date(Math.min(Math.max(timestampMs(time), instants.firstMs), instants.lastMs));
 }
 

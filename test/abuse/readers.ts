@@ -48,7 +48,7 @@ import { acceptsFile } from '../../src/domain/fields/media-types.ts';
 import { isId, requestIdFrom } from '../../src/domain/ids.ts';
 import type { Json, JsonObject } from '../../src/domain/json/json.ts';
 import { jsonProblems } from '../../src/domain/json/json-problems.ts';
-import { linesIn, readJson } from '../../src/domain/json/json-text.ts';
+import { linesIn, parseJson } from '../../src/domain/json/json-text.ts';
 import { MAX_MESSAGE_BYTES, messageLimits } from '../../src/domain/limits/limits.ts';
 import { readFileLink, readMailLink, readSignInToken, readStreamToken } from '../../src/domain/links.ts';
 import { messageFrom } from '../../src/domain/messages.ts';
@@ -60,9 +60,9 @@ import { html } from '../../src/domain/text/html.ts';
 import { nearestName } from '../../src/domain/text/nearest-name.ts';
 import { readQuery } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
-import { mediaTypeOf, readSubject } from '../../src/http/body.ts';
+import { mediaTypeOfHeader, readSubject } from '../../src/http/body.ts';
 import { restErrorOf, toRestFailure } from '../../src/http/errors.ts';
-import { noFiles, readForm } from '../../src/http/multipart.ts';
+import { noFiles, readFormInputs } from '../../src/http/multipart.ts';
 import { prefersJson, sendTagged } from '../../src/http/reply.ts';
 import { idempotencyKeyOf, timeInput } from '../../src/http/schemas.ts';
 import { askPerson } from '../../src/mcp/tools/ask-person.ts';
@@ -569,7 +569,7 @@ function textReaders(): Reader[] {
       inHeader('cookie', '/f/FORM'),
       'form_visit=',
     ),
-    text('Content-Type', [...'a/;= "', 'charset='], mediaTypeOf, inHeader('content-type')),
+    text('Content-Type', [...'a/;= "', 'charset='], mediaTypeOfHeader, inHeader('content-type')),
     text(
       'Content-Disposition',
       [...'a;= "\\%*\'', 'name=', 'filename*='],
@@ -586,7 +586,7 @@ function textReaders(): Reader[] {
     text(
       'the boundary of a form post',
       [...'a;= "-\'', 'boundary='],
-      (it) => readForm(bodyOf(`multipart/form-data; ${it}`, '--a\r\n'), noFiles),
+      (it) => readFormInputs(bodyOf(`multipart/form-data; ${it}`, '--a\r\n'), noFiles),
       inHeader('content-type'),
       'boundary=',
     ),
@@ -594,7 +594,10 @@ function textReaders(): Reader[] {
       'parts of a form post',
       ['a', '\r\n', '-', '--', '--a', '--a\r\n', '\r\n--a'],
       (it) =>
-        readForm(bodyOf(MULTIPART, `--a\r\nContent-Disposition: form-data; name="a"\r\n\r\n${it}`), noFiles),
+        readFormInputs(
+          bodyOf(MULTIPART, `--a\r\nContent-Disposition: form-data; name="a"\r\n\r\n${it}`),
+          noFiles,
+        ),
       (it) => ({
         method: 'POST',
         path: '/api/forms/FORM/submissions',
@@ -607,7 +610,7 @@ function textReaders(): Reader[] {
       'an encoded form post',
       'a=&%+1;',
       (it) =>
-        readForm(bodyOf('application/x-www-form-urlencoded', it), noFiles).then((inputs) =>
+        readFormInputs(bodyOf('application/x-www-form-urlencoded', it), noFiles).then((inputs) =>
           readPosted(inputs, new PostedFiles()),
         ),
       (it) => posted('/f/FORM', String(it)),
@@ -685,7 +688,7 @@ function textReaders(): Reader[] {
     text(
       'JSON',
       [...'[]{}":,1 \\e.-', '"a"', '"a":1,', '[1,'],
-      (it) => readJson(Buffer.from(it), 'body', messageLimits.standard.maxNodes),
+      (it) => parseJson(Buffer.from(it), 'body', messageLimits.standard.maxNodes),
       (it) => ({ method: 'POST', path: '/v1/forms/FORM/submissions', headers: JSON_TYPE, body: String(it) }),
       '{"a":',
       '"',
@@ -1130,7 +1133,7 @@ function multipartBody(disposition: string): string {
 }
 
 function multipart(disposition: string) {
-  return readForm(bodyOf(MULTIPART, multipartBody(disposition)), noFiles);
+  return readFormInputs(bodyOf(MULTIPART, multipartBody(disposition)), noFiles);
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };

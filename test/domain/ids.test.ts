@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { demoFormId, instantOf, isId, newId, newSessionId, smallestIdAt } from '../../src/domain/ids.ts';
+import { demoFormId, instantOfId, isId, newId, newSessionId, smallestIdAt } from '../../src/domain/ids.ts';
 
 const now = Date.parse('2026-11-21T10:00:00.000Z');
 
@@ -38,8 +38,8 @@ describe('smallestIdAt', () => {
 
 describe('instantOf', () => {
   it('is when the id was made', () => {
-    expect(instantOf(newId('dlv', now))).toBe(now);
-    expect(instantOf(smallestIdAt('dlv', 2 ** 48 - 1))).toBe(2 ** 48 - 1);
+    expect(instantOfId(newId('dlv', now))).toBe(now);
+    expect(instantOfId(smallestIdAt('dlv', 2 ** 48 - 1))).toBe(2 ** 48 - 1);
   });
 });
 

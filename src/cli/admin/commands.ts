@@ -18,7 +18,7 @@ export async function createKey(
 }
 
 /** Lists the keys of a project, or of all if it has no name, without their texts. */
-export async function listKeys(admin: Admin, project: string, { print, now }: Terminal): Promise<void> {
+export async function printKeys(admin: Admin, project: string, { print, now }: Terminal): Promise<void> {
   const rows: string[][] = [];
   for await (const { keys } of admin.listKeys({ project })) {
     for (const key of keys) {
@@ -36,7 +36,7 @@ export async function listKeys(admin: Admin, project: string, { print, now }: Te
 }
 
 /** Revokes a key of any project. */
-export async function revokeKey(
+export async function revokeKeyOfId(
   admin: Admin,
   request: Parameters<Admin['revokeKey']>[0],
   { note }: Terminal,
@@ -65,7 +65,7 @@ export async function vacuum(
 }
 
 /** Lists the projects with the numbers of their keys and forms. */
-export async function listProjects(admin: Admin, { print }: Terminal): Promise<void> {
+export async function printProjects(admin: Admin, { print }: Terminal): Promise<void> {
   const rows: string[][] = [];
   for await (const { projects } of admin.listProjects({})) {
     for (const { id, name, createTime, keyCount, formCount } of projects) {
@@ -76,7 +76,7 @@ export async function listProjects(admin: Admin, { print }: Terminal): Promise<v
 }
 
 /** Lists the webhooks that fail, or were turned off since they failed. */
-export async function listFailingWebhooks(admin: Admin, { print }: Terminal): Promise<void> {
+export async function printFailingWebhooks(admin: Admin, { print }: Terminal): Promise<void> {
   const rows: string[][] = [];
   for await (const { webhooks } of admin.listFailingWebhooks({})) {
     for (const { id, project, host, failingSince, openUntil, disabledReason, error } of webhooks) {

@@ -9,10 +9,10 @@ import { backUp } from './backup.ts';
 import {
   createKey,
   erase,
-  listFailingWebhooks,
-  listKeys,
-  listProjects,
-  revokeKey,
+  printFailingWebhooks,
+  printKeys,
+  printProjects,
+  revokeKeyOfId,
   signOutOwner,
   vacuum,
 } from './commands.ts';
@@ -82,7 +82,7 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
     },
     'keys list': {
       takes: ['project'],
-      run: ({ project = '' }) => withAdmin((admin) => listKeys(admin, project, terminal)),
+      run: ({ project = '' }) => withAdmin((admin) => printKeys(admin, project, terminal)),
     },
     'keys revoke': {
       needs: 1,
@@ -92,7 +92,7 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
         if (revoke && keep) throw new UsageError('Give either --revoke-children or --keep-children');
         const others = keep ? Children.KEEP : Children.UNSPECIFIED;
         const children = revoke ? Children.REVOKE : others;
-        await withAdmin((admin) => revokeKey(admin, { keyId, children }, terminal));
+        await withAdmin((admin) => revokeKeyOfId(admin, { keyId, children }, terminal));
       },
     },
     vacuum: {
@@ -108,8 +108,8 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
       takes: ['yes'],
       run: ({ yes: isConfirmed = false }) => rotateSecrets(isConfirmed, terminal),
     },
-    'webhooks failing': { run: () => withAdmin((admin) => listFailingWebhooks(admin, terminal)) },
-    projects: { run: () => withAdmin((admin) => listProjects(admin, terminal)) },
+    'webhooks failing': { run: () => withAdmin((admin) => printFailingWebhooks(admin, terminal)) },
+    projects: { run: () => withAdmin((admin) => printProjects(admin, terminal)) },
     erase: {
       needs: 1,
       missing: 'Which project? Its name is in: admin projects',

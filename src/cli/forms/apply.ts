@@ -1,7 +1,7 @@
 import { ChangeKind, Consumer } from '../../../gen/headlessforms/v1/changes_pb.js';
 import { ApplyOutcome } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { enumName } from '../../domain/enums.ts';
-import { RefusedError, reasonOf } from '../terminal.ts';
+import { RefusedError, reasonInWords } from '../terminal.ts';
 import { type FormFile, readFormFiles, refuseAll } from './files.ts';
 import { type Forms, planForms, type Step } from './plan.ts';
 
@@ -59,7 +59,7 @@ async function applyStep(client: Forms, step: Step, allowBreaking: boolean): Pro
     const { outcome, form: now } = await client.applyForm(requestOf(step, file, allowBreaking));
     return { outcome: ApplyOutcome[outcome].toLowerCase(), form_id: now?.id ?? '' };
   } catch (error) {
-    return { outcome: 'failed', error: reasonOf(error) };
+    return { outcome: 'failed', error: reasonInWords(error) };
   }
 }
 

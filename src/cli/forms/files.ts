@@ -5,7 +5,7 @@ import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, pa
 import { type FormFileContent, readFormFile } from '../../domain/definition/form-file.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { formKeyPattern } from '../../domain/limits/limits.ts';
-import { RefusedError, reasonOf } from '../terminal.ts';
+import { RefusedError, reasonInWords } from '../terminal.ts';
 
 /** The names of files that hold a form; what stands before is its key, unless the file has one. */
 const fileName = /^(.+)\.form\.(json|yaml|yml)$/;
@@ -22,7 +22,7 @@ export async function readFormFiles(folder: string, managedBy: string): Promise<
   const problems: string[] = [];
   for (const name of names) {
     try {
-      forms.push(await readForm(join(folder, name), managedBy));
+      forms.push(await loadForm(join(folder, name), managedBy));
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       problems.push(...error.lines);
@@ -46,7 +46,7 @@ export async function formFilesIn(folder: string, pattern = fileName): Promise<s
   try {
     return (await readdir(folder)).filter((name) => pattern.test(name)).sort();
   } catch (error) {
-    throw new RefusedError(`${folder}: ${reasonOf(error)}`);
+    throw new RefusedError(`${folder}: ${reasonInWords(error)}`);
   }
 }
 
@@ -120,7 +120,7 @@ export async function parseFile(path: string): Promise<Pick<FormFile, 'problemAt
     return `${path}:${line}:${col}: ${message}`;
   };
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new RefusedError(`${path}: ${reasonOf(error)}`);
+    throw new RefusedError(`${path}: ${reasonInWords(error)}`);
   });
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   if (document.errors.length > 0)
@@ -130,12 +130,12 @@ export async function parseFile(path: string): Promise<Pick<FormFile, 'problemAt
   try {
     return { input: document.toJS(), problemAt };
   } catch (error) {
-    throw new RefusedError(at(0, reasonOf(error)));
+    throw new RefusedError(at(0, reasonInWords(error)));
   }
 }
 
 /** The form of one file. Throws a `RefusedError` that names each problem by its line. */
-export async function readForm(path: string, managedBy = ''): Promise<FormFile> {
+export async function loadForm(path: string, managedBy = ''): Promise<FormFile> {
   const { input, problemAt } = await parseFile(path);
   const form = readFormFile(input);
   if (!form.ok) throw new RefusedError(form.violations.map(problemAt));

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { RefusedError, reasonOf, type Terminal, UsageError } from '../terminal.ts';
+import { RefusedError, reasonInWords, type Terminal, UsageError } from '../terminal.ts';
 import { apply, plan } from './apply.ts';
 import { exportForms } from './export.ts';
 import { writeTypes } from './types.ts';
@@ -35,7 +35,7 @@ export async function runFormsCommand(
     return 0;
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    throw new RefusedError(`${server}: ${reasonOf(error)}`);
+    throw new RefusedError(`${server}: ${reasonInWords(error)}`);
   }
 }
 

@@ -7,7 +7,7 @@ import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import { violationCodes, violationsOf } from '../../domain/errors/violations.ts';
 import { type Field, takesAnswer } from '../../domain/fields/field.ts';
 import { RefusedError } from '../terminal.ts';
-import { formFilesIn, parseFile, readForm } from './files.ts';
+import { formFilesIn, loadForm, parseFile } from './files.ts';
 
 /** The names of files with cases; what stands before names the form's file. */
 const fileName = /^(.+)\.test\.(json|yaml|yml)$/;
@@ -46,7 +46,7 @@ export async function testForms(folder: string, print: (line: string) => void): 
     const { input, problemAt } = await parseFile(path);
     const cases = z.array(testCase).safeParse(input);
     if (!cases.success) throw new RefusedError(violationsOf(cases.error, input).map(problemAt));
-    const form = compileForm((await readForm(join(folder, beside))).checked);
+    const form = compileForm((await loadForm(join(folder, beside))).checked);
     for (const [index, each] of cases.data.entries()) {
       const failures = failuresOf(form, each, index);
       failures.map(problemAt).forEach(print);

@@ -5,7 +5,7 @@ import { hasCode } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { RefusedError, UsageError } from '../terminal.ts';
-import { type NewFile, readForm, writeFiles } from './files.ts';
+import { loadForm, type NewFile, writeFiles } from './files.ts';
 import { type Forms, listAllForms, problemsIn } from './plan.ts';
 
 /** What is generated of the answers to forms, as `--lang` names it. */
@@ -37,7 +37,7 @@ export async function writeTypes({ client, form, file, lang, out, print }: Types
 }
 
 async function typesOfFile(client: Forms, path: string, schemaFormat: AnswersSchemaFormat): Promise<NewFile> {
-  const file = await readForm(path);
+  const file = await loadForm(path);
   const { key, definition } = file;
   const [form] = (await client.listForms({ key, pageSize: 1 })).forms;
   // A draft gets its numbers when it is first published.

@@ -11,7 +11,7 @@ import { withoutMarkup } from '../../text/untrusted.ts';
  *
  * @throws BodyTooLarge
  */
-export function bodyOf(
+export function webhookBody(
   stored: string,
   { kind, template }: { kind: string; template: JsonObject | null },
 ): string {

@@ -14,7 +14,7 @@ import { secretsAt } from '../../store/webhooks/webhooks.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type Outcome, refused, waits } from '../outcome.ts';
-import { BodyTooLarge, bodyOf } from './body.ts';
+import { BodyTooLarge, webhookBody } from './body.ts';
 import { connectorTo, systemResolver } from './connector.ts';
 import { READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
@@ -127,7 +127,7 @@ function remembering<Value extends {}>(max: number, memoMethod: (key: string) =>
 /** Null if a template makes too much of an event. */
 function whatIsSent(stored: string, { kind }: Claim, { template }: ClaimedWebhook): string | null {
   try {
-    return bodyOf(stored, { kind, template });
+    return webhookBody(stored, { kind, template });
   } catch (error) {
     if (error instanceof BodyTooLarge) return null;
     throw error;

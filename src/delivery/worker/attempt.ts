@@ -1,6 +1,6 @@
 import { because } from '../../domain/delivery/causes.ts';
 import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
-import { instantOf, newId } from '../../domain/ids.ts';
+import { instantOfId, newId } from '../../domain/ids.ts';
 import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
 import { DatabaseUnavailable, isLocalFault, transientFault } from '../../store/database/faults.ts';
 import type { Claim, QueuedMailContent, WebhookContent } from '../../store/deliveries/claimed.ts';
@@ -149,7 +149,7 @@ function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Resu
 }
 
 function ageOf({ now }: AttemptOptions, { id }: Claim): number {
-  return now() - instantOf(id);
+  return now() - instantOfId(id);
 }
 
 /** A quarter of its age, so that what lasts is tried more and more rarely. */

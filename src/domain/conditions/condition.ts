@@ -110,14 +110,14 @@ const SHORT_PART = 24;
 function order(left: unknown, right: unknown): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   if (typeof left !== 'string' || typeof right !== 'string') return Number.NaN;
-  const instants = [instantOf(left), instantOf(right)] as const;
+  const instants = [instantOfText(left), instantOfText(right)] as const;
   if (!Number.isNaN(instants[0]) && !Number.isNaN(instants[1])) return instants[0] - instants[1];
   if (left === right) return 0;
   return left < right ? -1 : 1;
 }
 
 /** When a time or a datetime is, in milliseconds since 1970, on whose first day a time of day counts; NaN for other texts. */
-export function instantOf(text: string): number {
+export function instantOfText(text: string): number {
   if (/^\d\d:\d\d(:\d\d)?$/.test(text)) return Date.parse(`1970-01-01T${text}Z`);
   return /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/i.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -33,7 +33,7 @@ export function answersFile(version: VersionToDescribe): AnswersFile {
 }
 
 /** The name in JSON that protoc gives a field which has no other. */
-export function jsonNameOf(name: string): string {
+export function protocJsonName(name: string): string {
   return name.replace(/_+(.?)/g, (_, next: string) => next.toUpperCase());
 }
 

@@ -6,9 +6,9 @@ import { type Field, takesAnswer } from '../fields/field.ts';
 import {
   changeKinds,
   compareField,
-  type Found,
+  type FoundChange,
   isAlwaysAnswered,
-  mustBeAnswered,
+  isRefusedWithout,
   type Verdict,
 } from './field-changes.ts';
 
@@ -19,7 +19,7 @@ import {
  * former one, but is reported as narrower.
  */
 export function changesBetween(former: FormDefinition, next: FormDefinition): DefinitionChange[] {
-  const found: Found[] = [...fieldChanges(former, next), ...formChanges(former, next)];
+  const found: FoundChange[] = [...fieldChanges(former, next), ...formChanges(former, next)];
   return found.map(({ path, kind }) => ({ path, kind, ...changeKinds[kind] }));
 }
 
@@ -40,10 +40,10 @@ const promises: Record<NonNullable<Settings['compatibility']>, Pick<Verdict, 'ba
   full_transitive: { backward: true, forward: true },
 };
 
-function fieldChanges({ fields: former }: FormDefinition, { fields: next }: FormDefinition): Found[] {
+function fieldChanges({ fields: former }: FormDefinition, { fields: next }: FormDefinition): FoundChange[] {
   const formerAsked = new Map(former.filter(takesAnswer).map((field) => [field.id, field]));
   const nextAsked = new Map(next.filter(takesAnswer).map((field) => [field.id, field]));
-  const kept = [...formerAsked.values()].flatMap((field): Found[] => {
+  const kept = [...formerAsked.values()].flatMap((field): FoundChange[] => {
     const path = `fields.${field.id}`;
     const changed = nextAsked.get(field.id);
     if (changed !== undefined) return compareField(field, changed, path);
@@ -51,15 +51,15 @@ function fieldChanges({ fields: former }: FormDefinition, { fields: next }: Form
   });
   const added = [...nextAsked.values()]
     .filter(({ id }) => !formerAsked.has(id))
-    .map((field): Found => {
-      const kind = mustBeAnswered(field) ? 'required_field_added' : 'field_added';
+    .map((field): FoundChange => {
+      const kind = isRefusedWithout(field) ? 'required_field_added' : 'field_added';
       return { path: `fields.${field.id}`, kind };
     });
   return [...kept, ...askedAnew(formerAsked, nextAsked), ...added, ...statementChanges(former, next)];
 }
 
 /** The required fields that can come to be asked since what their unchanged condition names is answered otherwise. */
-function askedAnew(former: ReadonlyMap<string, Field>, next: ReadonlyMap<string, Field>): Found[] {
+function askedAnew(former: ReadonlyMap<string, Field>, next: ReadonlyMap<string, Field>): FoundChange[] {
   /** Whether it can be decided in another way than before, though the same answers are given. */
   const isUnsettled = (condition: Condition | undefined): boolean => {
     if (condition === undefined) return false;
@@ -76,17 +76,17 @@ function askedAnew(former: ReadonlyMap<string, Field>, next: ReadonlyMap<string,
       isUnsettled(after?.visibleWhen)
     );
   };
-  return [...next.values()].flatMap((field): Found[] => {
+  return [...next.values()].flatMap((field): FoundChange[] => {
     const before = former.get(field.id);
-    const wasNeeded = before !== undefined && mustBeAnswered(before) && before.visibleWhen !== undefined;
+    const wasNeeded = before !== undefined && isRefusedWithout(before) && before.visibleWhen !== undefined;
     const isSame = wasNeeded && isDeepStrictEqual(before.visibleWhen, field.visibleWhen);
-    const isAsked = isSame && mustBeAnswered(field) && isUnsettled(field.visibleWhen);
+    const isAsked = isSame && isRefusedWithout(field) && isUnsettled(field.visibleWhen);
     return isAsked ? [{ path: `fields.${field.id}`, kind: 'made_required' }] : [];
   });
 }
 
 /** Statements are texts; so is the order of the questions. */
-function statementChanges(former: readonly Field[], next: readonly Field[]): Found[] {
+function statementChanges(former: readonly Field[], next: readonly Field[]): FoundChange[] {
   const statements = (fields: readonly Field[]) => fields.filter((field) => !takesAnswer(field));
   const order = (fields: readonly Field[]) => fields.map(({ id }) => id);
   const isSame =
@@ -99,15 +99,15 @@ function commonOf(ids: readonly string[], others: readonly string[]): string[] {
   return ids.filter((id) => others.includes(id));
 }
 
-function formChanges(former: FormDefinition, next: FormDefinition): Found[] {
+function formChanges(former: FormDefinition, next: FormDefinition): FoundChange[] {
   const texts = (['name', 'slug', 'description', 'pages', 'translations'] as const)
     .filter((name) => !isDeepStrictEqual(former[name], next[name]))
-    .map((name): Found => ({ path: name, kind: 'text_changed' }));
-  const delivery: Found[] = isDeepStrictEqual(former.delivery, next.delivery)
+    .map((name): FoundChange => ({ path: name, kind: 'text_changed' }));
+  const delivery: FoundChange[] = isDeepStrictEqual(former.delivery, next.delivery)
     ? []
     : [{ path: 'delivery', kind: 'delivery_changed' }];
   const names = new Set([...keysOf(former.settings), ...keysOf(next.settings)]);
-  const settings = [...names].flatMap((name): Found[] => {
+  const settings = [...names].flatMap((name): FoundChange[] => {
     if (isDeepStrictEqual(former.settings[name], next.settings[name])) return [];
     const narrows = narrowerSettings[name]?.(former.settings, next.settings) ?? false;
     return [{ path: `settings.${name}`, kind: narrows ? 'access_narrowed' : 'setting_changed' }];
@@ -137,4 +137,4 @@ const narrowerSettings: {
 };
 
 /** `path` names fields by their ids: `fields.email`, `settings.publicPage`. */
-export type DefinitionChange = Found & Verdict;
+export type DefinitionChange = FoundChange & Verdict;

@@ -8,7 +8,7 @@ import {
   file_google_protobuf_struct as struct,
   FieldDescriptorProto_Type as Type,
 } from '@bufbuild/protobuf/wkt';
-import { type AnswerField, type AnswersFile, jsonNameOf, type Part } from './answers-file.ts';
+import { type AnswerField, type AnswersFile, type Part, protocJsonName } from './answers-file.ts';
 
 /** The same as `protoSource`, as protoc reads it: a `FileDescriptorSet` with what the file imports, and comments. */
 export function descriptorSet(file: AnswersFile): Uint8Array {
@@ -91,7 +91,7 @@ function entryOf({ name, type }: AnswerField): Message {
 }
 
 function entryName(name: string): string {
-  return `${jsonNameOf(`_${name}`)}Entry`;
+  return `${protocJsonName(`_${name}`)}Entry`;
 }
 
 function partsOf(parts: Part[]): Message {
@@ -151,7 +151,7 @@ function partSource([name, type]: Part, index: number): string {
 
 /** protoc makes camel case of a name where JSON is not said to have another one. */
 function fieldSource(type: string, name: string, number: number, jsonName: string): string {
-  const option = jsonNameOf(name) === jsonName ? '' : ` [json_name = "${jsonName}"]`;
+  const option = protocJsonName(name) === jsonName ? '' : ` [json_name = "${jsonName}"]`;
   return `${type} ${name} = ${number}${option};\n`;
 }
 

@@ -49,11 +49,11 @@ export const changeKinds = {
 } as const satisfies Record<string, Verdict>;
 
 /** What changed between two versions of the field at `path`, which both ask for an answer. */
-export function compareField(former: Field, next: Field, path: string): Found[] {
+export function compareField(former: Field, next: Field, path: string): FoundChange[] {
   if (!isDeepStrictEqual(answerTypeOf(former), answerTypeOf(next))) return [{ path, kind: 'field_retyped' }];
   const kinds = new Set<ChangeKind>();
   if (former.type !== next.type) kinds.add(takesAll(next, former) ? 'limits_widened' : 'limits_narrowed');
-  if (mustBeAnswered(next) && !mustBeAnswered(former)) kinds.add('made_required');
+  if (isRefusedWithout(next) && !isRefusedWithout(former)) kinds.add('made_required');
   if (isAlwaysAnswered(former) && !isAlwaysAnswered(next)) kinds.add('made_optional');
   const compared = isComparable(former, next) ? { ...common, ...byType } : common;
   for (const [name, compare] of Object.entries(compared)) {
@@ -69,7 +69,7 @@ export function compareField(former: Field, next: Field, path: string): Found[] 
 }
 
 /** Whether answers are refused that leave the field out, at least where its condition holds. */
-export function mustBeAnswered({ required, defaultValue }: Field): boolean {
+export function isRefusedWithout({ required, defaultValue }: Field): boolean {
   return required && defaultValue === undefined;
 }
 
@@ -146,14 +146,16 @@ const common: Comparisons<CommonAttribute> = {
   required: (_former, { type, required }) => (type === 'checkbox' && required ? 'made_required' : []),
   // What people must answer and can't see they can't send.
   hidden: (_former, next) =>
-    next.hidden && mustBeAnswered(next) ? ['visibility_changed', 'answerer_narrowed'] : 'visibility_changed',
+    next.hidden && isRefusedWithout(next)
+      ? ['visibility_changed', 'answerer_narrowed']
+      : 'visibility_changed',
   answeredBy: (_former, { answeredBy }) =>
     answeredBy === 'anyone' ? 'answerer_widened' : 'answerer_narrowed',
   page: () => 'page_moved',
   defaultValue: () => 'default_changed',
   // People of whom the field was not asked may now be refused without an answer to it.
   visibleWhen: (former, next) =>
-    former.visibleWhen !== undefined && mustBeAnswered(next)
+    former.visibleWhen !== undefined && isRefusedWithout(next)
       ? ['condition_changed', 'made_required']
       : 'condition_changed',
 };
@@ -276,4 +278,4 @@ export type Verdict = {
 };
 
 /** A place of a definition and what became of it. */
-export type Found = { path: string; kind: ChangeKind };
+export type FoundChange = { path: string; kind: ChangeKind };

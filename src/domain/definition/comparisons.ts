@@ -1,4 +1,4 @@
-import { evaluate, instantOf, isEmpty } from '../conditions/condition.ts';
+import { evaluate, instantOfText, isEmpty } from '../conditions/condition.ts';
 import type { ComparisonProblems } from '../conditions/condition-rules.ts';
 import { custom } from '../errors/violations.ts';
 import type { Field } from '../fields/field.ts';
@@ -62,7 +62,7 @@ export function comparisonProblems(field: Field | undefined): ComparisonProblems
 
 /** Two texts are equal to conditions if these are the same. */
 function comparedAs(text: string): string | number {
-  const instant = instantOf(text);
+  const instant = instantOfText(text);
   return Number.isNaN(instant) ? text : instant;
 }
 

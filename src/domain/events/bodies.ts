@@ -10,7 +10,7 @@ import type { VerifiedRespondent } from '../sessions/respondent.ts';
  * once.
  */
 export function submissionBody(name: string, status: 'accepted' | 'complete') {
-  return (event: EventHead, submission: SubmissionFacts): AroundAnswers => {
+  return (event: EventIdentity, submission: SubmissionFacts): AroundAnswers => {
     const { id, createdAt, provenance, ...facts } = submission;
     const data = { submissionId: id, ...facts, status, createdAt };
     const end = '}}';
@@ -45,7 +45,7 @@ const PROVENANCE = ',"provenance":';
 
 /** Returns the function that writes the body of a webhook about a session that ended without a submission. */
 export function sessionBody(name: string) {
-  return (event: EventHead, session: SessionFacts): string => {
+  return (event: EventIdentity, session: SessionFacts): string => {
     const { id, formId, expiresAt, metadata, partialAnswers, provenance } = session;
     const { outcome, reason, contextChecksum } = session;
     return webhookBody(name, event, {
@@ -66,7 +66,7 @@ export function sessionBody(name: string) {
  * `reason`, and then `END_OF_BODY`.
  */
 export function endBody(name: string) {
-  return (event: EventHead, end: SessionEnd): string =>
+  return (event: EventIdentity, end: SessionEnd): string =>
     webhookBody(name, event, end).slice(0, -END_OF_BODY.length);
 }
 
@@ -75,13 +75,13 @@ export const END_OF_BODY = '}}';
 
 /** Returns the function that writes the body of a webhook about a submission that is gone, or counts no longer. */
 export function idsBody(name: string) {
-  return (event: EventHead, { id, formId, sessionId, replacedBy }: GoneSubmission): string =>
+  return (event: EventIdentity, { id, formId, sessionId, replacedBy }: GoneSubmission): string =>
     webhookBody(name, event, { submissionId: id, formId, sessionId, replacedBy });
 }
 
 /** Returns the function that writes the body of a webhook that says its facts as they are. */
-export function bodyOf<Facts extends object>(name: string) {
-  return (event: EventHead, facts: Facts): string => webhookBody(name, event, facts);
+export function factsBody<Facts extends object>(name: string) {
+  return (event: EventIdentity, facts: Facts): string => webhookBody(name, event, facts);
 }
 
 /** The body of an event that becomes an email to one address. `browserHash` is of the browser that asked for it. */
@@ -109,7 +109,7 @@ export function mailFactsIn(body: string): MailFacts {
   return mailFacts.parse(JSON.parse(body));
 }
 
-function webhookBody(name: string, { id, at }: EventHead, data: object): string {
+function webhookBody(name: string, { id, at }: EventIdentity, data: object): string {
   return JSON.stringify({ id, event: name, createdAt: at, data });
 }
 
@@ -133,7 +133,7 @@ const addresses = z.union([
 const aboutWebhook = z.object({ webhookId: z.string(), url: z.string() });
 
 /** The event's `evt_` id and the instant it is written at, in ISO 8601. */
-export type EventHead = { id: string; at: string };
+export type EventIdentity = { id: string; at: string };
 
 /** The JSON of a body before and after that of the answers. */
 export type AroundAnswers = { start: string; end: string };

@@ -7,8 +7,8 @@ import { fingerprint } from '../json/json-text.ts';
 import {
   addressBody,
   addressesBody,
-  bodyOf,
   endBody,
+  factsBody,
   idsBody,
   type NotifiedFacts,
   type SessionFacts,
@@ -47,9 +47,13 @@ export const eventTypes = {
   /** A session with a callback ended, however. */
   'session.ended': { webhooks: 'callback', mails: 'none', body: endBody('session.ended') },
   /** Somebody is to be notified of a session, or reminded of it. Its email is queued with it. */
-  'session.notified': { webhooks: 'named', mails: 'none', body: bodyOf<NotifiedFacts>('session.notified') },
+  'session.notified': {
+    webhooks: 'named',
+    mails: 'none',
+    body: factsBody<NotifiedFacts>('session.notified'),
+  },
   /** A user wants to see whether a webhook arrives. */
-  'webhook.test': { webhooks: 'tested', mails: 'none', body: bodyOf<TestFacts>('webhook.test') },
+  'webhook.test': { webhooks: 'tested', mails: 'none', body: factsBody<TestFacts>('webhook.test') },
   /** A submission was deleted, with all that holds its answers: the body has ids alone. */
   'submission.deleted': {
     webhooks: 'submission.deleted',

@@ -15,7 +15,11 @@ import { type JsonScan, MAX_DEPTH, scanJson } from './json-problems.ts';
  * themselves that they are inexact, see `isInexact`. Throws a failure for more than `maxNodes` values, for what is
  * not JSON, and for an object with a key twice.
  */
-export function readJson(bytes: Buffer, what: string, maxNodes: number): { value: Json; isTooDeep: boolean } {
+export function parseJson(
+  bytes: Buffer,
+  what: string,
+  maxNodes: number,
+): { value: Json; isTooDeep: boolean } {
   const scan = scanJson(bytes, { maxNodes, maxDepth: MAX_DEPTH });
   if (scan.excess === 'nodes')
     throw failed(Reason.TOO_LARGE, `The ${what} holds more than ${maxNodes} values`);

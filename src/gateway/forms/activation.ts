@@ -8,7 +8,7 @@ import { required, violationsOf } from '../../domain/errors/violations.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError, restErrorOf } from '../../http/errors.ts';
-import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
+import { formTypes, isFormPost, readFormInputs } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { idempotencyKey, idempotencyKeyOf } from '../../http/schemas.ts';
 import { shape } from '../../http/shape.ts';
@@ -83,7 +83,7 @@ async function refuseStrangers(context: RouteContext, draft: Draft): Promise<voi
 
 async function readEmail(request: RouteContext['request']): Promise<string> {
   if (isFormPost(request)) {
-    const inputs = await readForm(request, async () => undefined);
+    const inputs = await readFormInputs(request, async () => undefined);
     const email = inputs.get('email')?.at(-1);
     if (email === undefined) throw contentError([required('email')], undefined);
     return email;

@@ -12,20 +12,20 @@ import { fieldSchema } from '../../domain/fields/field.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { change } from '../../http/reply-parts.ts';
 import { flag, ifNoneMatch, jsonObject, pageQuery, schemaFormat, schemaTypes } from '../../http/schemas.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { present, shape, textOrNullReply } from '../../http/shape.ts';
 import { done, listRoute, type Route, replyOf, route, tagged } from '../route.ts';
 import {
-  agentSchema,
+  agentSchemaReply,
   checkedDefinition,
   definitionBeside,
-  definitionOf,
+  definitionReply,
   emailBody,
   form,
   formHead,
   formId,
   listedForm,
   missingOf,
-  missingTranslations,
+  missingTranslationsReply,
   preferredLanguage,
   preferredLanguageOf,
 } from './schemas.ts';
@@ -40,7 +40,7 @@ const draft = shape(FormSchema, '', formHead);
 const createdReply = z.object({
   form: draft.schema.extend({
     activate_url: z.string().describe('Relative path; the token in it works once, for 7 days.'),
-    missing_translations: missingTranslations,
+    missing_translations: missingTranslationsReply,
   }),
 });
 
@@ -104,7 +104,7 @@ export const formRoutes: Route[] = tagged('Forms', [
     reply: z.object({
       ok: z.literal(true),
       form: definitionSchema,
-      missing_translations: missingTranslations,
+      missing_translations: missingTranslationsReply,
       changes: optional(
         z.array(change.schema),
         'With `against`: what it changes of the version that is current.',
@@ -113,7 +113,7 @@ export const formRoutes: Route[] = tagged('Forms', [
     }),
     answer: ({ definition, missingTranslations, changes, breaking }, { request }) => ({
       ok: true as const,
-      form: definitionOf(definition),
+      form: definitionReply(definition),
       ...missingOf({ missingTranslations }),
       ...('against' in request.query && { changes: changes.map((each) => change.of(each)), breaking }),
     }),
@@ -128,9 +128,9 @@ export const formRoutes: Route[] = tagged('Forms', [
       includeDefinition: !brief,
       language: preferredLanguageOf(request, response),
     }),
-    reply: z.union([wholeSchemaReply, agentSchema.schema]),
+    reply: z.union([wholeSchemaReply, agentSchemaReply.schema]),
     answer: ({ schema, ...whole }, { options }) =>
-      schema === undefined ? wholeSchemaOf(whole, options.baseUrl) : agentSchema.of(schema),
+      schema === undefined ? wholeSchemaOf(whole, options.baseUrl) : agentSchemaReply.of(schema),
   }),
   listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',
@@ -190,9 +190,9 @@ function wholeSchemaOf(
   baseUrl: string,
 ): z.input<typeof wholeSchemaReply> {
   const { id, name, slug, currentVersionId, definition } = present(message);
-  const { description = null, fields, settings = {} } = definitionOf(definition);
+  const { description = null, fields, settings = {} } = definitionReply(definition);
   return {
-    form: { id, name, slug, description, version_id: textOrNull(currentVersionId) },
+    form: { id, name, slug, description, version_id: textOrNullReply(currentVersionId) },
     fields,
     settings,
     json_schema: jsonSchema ?? {},

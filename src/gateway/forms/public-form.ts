@@ -8,7 +8,7 @@ import { optional } from '../../domain/json/optional.ts';
 import { ifNoneMatch } from '../../http/schemas.ts';
 import { from, present, shape } from '../../http/shape.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { definitionOf, formId } from './schemas.ts';
+import { definitionReply, formId } from './schemas.ts';
 
 const { getPublicForm } = FormsService.method;
 
@@ -71,7 +71,7 @@ export const publicFormRoutes: Route[] = tagged('Forms', [
 /** A published form as replies have it. */
 export function publicFormOf(message: PublicForm): z.input<typeof publicForm> {
   const { id, open, definition } = message;
-  const { fields, settings = {}, ...texts } = definitionOf(definition);
+  const { fields, settings = {}, ...texts } = definitionReply(definition);
   const shown = new Set<string>(publicSettingNames);
   return {
     id,

@@ -12,10 +12,10 @@ import { definitionFromMessage } from '../../domain/definition/definition-proto.
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { optional } from '../../domain/json/optional.ts';
-import { readDefinition } from '../../http/body.ts';
+import { readSentDefinition } from '../../http/body.ts';
 import { jsonObject } from '../../http/schemas.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
-import { type Checked, isKeyless } from '../route.ts';
+import { type Checked, comesWithoutKey } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
@@ -98,7 +98,7 @@ export const sharedForm = from(
 );
 
 /** What the translations of a form lack; absent where they lack nothing. */
-export const missingTranslations = optional(
+export const missingTranslationsReply = optional(
   z.array(
     z.object({
       language: z.string().describe('A BCP 47 tag.'),
@@ -111,14 +111,14 @@ export const missingTranslations = optional(
 /** A form with its definition. */
 export const form = shape(FormSchema, 'Form', {
   ...formFields,
-  definition: from(({ definition }) => definitionOf(definition), definitionSchema),
+  definition: from(({ definition }) => definitionReply(definition), definitionSchema),
   share: sharedForm,
-  missing_translations: from((there) => missingOf(there).missing_translations, missingTranslations),
+  missing_translations: from((there) => missingOf(there).missing_translations, missingTranslationsReply),
 });
 
 /** The part of a reply that says what translations lack; empty if they lack nothing. */
 export function missingOf({ missingTranslations: missing }: Pick<Form, 'missingTranslations'>): {
-  missing_translations?: z.input<typeof missingTranslations>;
+  missing_translations?: z.input<typeof missingTranslationsReply>;
 } {
   if (missing.length === 0) return {};
   return { missing_translations: missing.map(({ language, paths }) => ({ language, paths })) };
@@ -130,13 +130,13 @@ function creatorOf(creator: Form['createdBy']): string {
 }
 
 /** A definition as people write it. */
-export function definitionOf(message: Form['definition']): z.input<typeof definitionSchema> {
+export function definitionReply(message: Form['definition']): z.input<typeof definitionSchema> {
   // The service has checked it, so it has the shape of the schema.
   return definitionFromMessage(present(message)) as z.input<typeof definitionSchema>;
 }
 
 /** What a model needs to fill a form, as replies have it. */
-export const agentSchema = shape(AgentSchemaSchema, 'AgentSchema', {
+export const agentSchemaReply = shape(AgentSchemaSchema, 'AgentSchema', {
   form: from(
     ({ name, description }) => ({ name, ...(description !== '' && { description }) }),
     z.object({ name: z.string(), description: z.string().exactOptional() }),
@@ -171,7 +171,7 @@ export function preferredLanguageOf({ headers }: Request, response: Response): s
 /** Reads a body that is a form definition. `keptUrl`: a webhook may leave its URL out, which the form keeps. */
 export function checkedDefinition(kept: { keptUrl?: string } = {}) {
   return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) => {
-    const read = readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
+    const read = readSentDefinition(raw, { keyless: comesWithoutKey(request), allowPrivateUrls, ...kept });
     return read.ok ? { ok: true as const, value: { definition: read.value } } : read;
   };
 }

@@ -10,7 +10,7 @@ import { flag, ifNoneMatch, pageQuery, schemaFormat, schemaTypes } from '../../h
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { customRoute, listRoute, nameFile, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { checkedDefinition, definitionBeside, definitionOf, form, webhookSecret } from './schemas.ts';
+import { checkedDefinition, definitionBeside, definitionReply, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
@@ -28,7 +28,7 @@ const versionFields = {
 const listedVersion = shape(FormVersionSchema, 'ListedFormVersion', versionFields);
 const version = shape(FormVersionSchema, 'FormVersion', {
   ...versionFields,
-  definition: from(({ definition }) => definitionOf(definition), definitionSchema),
+  definition: from(({ definition }) => definitionReply(definition), definitionSchema),
 });
 
 const schemaQuery = z.object({ format: schemaFormat.prefault('json_schema') });

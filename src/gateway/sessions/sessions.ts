@@ -13,8 +13,8 @@ import { errorBody } from '../../http/errors.ts';
 import { sendJson } from '../../http/reply.ts';
 import { ifNoneMatch, pageQuery } from '../../http/schemas.ts';
 import { session, sessionStatus } from '../../http/sessions.ts';
-import { from, present, timeOf, timeReply } from '../../http/shape.ts';
-import { agentSchema, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
+import { from, present, timeReply, timeText } from '../../http/shape.ts';
+import { agentSchemaReply, preferredLanguage, preferredLanguageOf } from '../forms/schemas.ts';
 import { customRoute, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { submission } from '../submissions/submissions.ts';
@@ -68,15 +68,15 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     headers: { ...preferredLanguage, ...ifNoneMatch },
     input: (_, { request, response }) => ({ language: preferredLanguageOf(request, response) }),
     errors: [409, 410],
-    reply: agentSchema.schema.extend({
+    reply: agentSchemaReply.schema.extend({
       session: z.object({
         url: z.string().describe('The page on which a person answers.'),
         expires_at: timeReply,
       }),
     }),
     answer: ({ schema, url, expireTime }) => ({
-      session: { url, expires_at: timeOf(expireTime) },
-      ...agentSchema.of(schema),
+      session: { url, expires_at: timeText(expireTime) },
+      ...agentSchemaReply.of(schema),
     }),
   }),
   route('patch', '/v1/sessions/:id', rpcs.updateSession, {

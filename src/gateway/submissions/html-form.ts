@@ -12,7 +12,7 @@ import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_REFERRER_LENGTH } from '../../domain/limits/limits.ts';
 import { CHARSET_INPUT } from '../../http/charset.ts';
 import { restErrorOf, undefinedFor } from '../../http/errors.ts';
-import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
+import { type FormInputs, fileParts, lastOf, readFormInputs } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { idempotencyKeyOf } from '../../http/schemas.ts';
 import type { RouteContext } from '../route-context.ts';
@@ -65,7 +65,7 @@ export async function acceptFormPost(context: RouteContext): Promise<void> {
 /** The inputs of a post, and what is wrong with its files. */
 async function readPost(context: RouteContext, formId: string) {
   const problems: Violation[] = [];
-  const inputs = await readForm(context.request, async ({ name, filename, content }) => {
+  const inputs = await readFormInputs(context.request, async ({ name, filename, content }) => {
     const target = { case: 'formId' as const, value: formId };
     const parts = fileParts({ target, fieldId: name, filename }, content);
     try {

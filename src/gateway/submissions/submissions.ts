@@ -15,7 +15,7 @@ import { contextSchema } from '../../domain/sessions/context.ts';
 import { withPaths } from '../../http/errors.ts';
 import { provenance, readProvenance } from '../../http/reply-parts.ts';
 import { flag, jsonObject, pageQuery, timeInput } from '../../http/schemas.ts';
-import { from, shape, timeOf, timeReply } from '../../http/shape.ts';
+import { from, shape, timeReply, timeText } from '../../http/shape.ts';
 import { done, listRoute, type Route, readQuery, replyOf, route, tagged } from '../route.ts';
 
 const { method: rpcs } = SubmissionsService;
@@ -119,7 +119,7 @@ const submissionList = listRoute('/v1/forms/:id/submissions', rpcs.listSubmissio
     },
     of: ({ totalSize, searchedUntil }) => ({
       ...(totalSize !== undefined && { total: Number(totalSize) }),
-      ...(searchedUntil !== undefined && { searched_until: timeOf(searchedUntil) }),
+      ...(searchedUntil !== undefined && { searched_until: timeText(searchedUntil) }),
     }),
     isLast: ({ searchedUntil }) => searchedUntil !== undefined,
   },

@@ -8,7 +8,7 @@ import {
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { messageFrom } from '../../domain/messages.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { present, shape, textOrNullReply } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
 import {
   cursor,
@@ -102,7 +102,7 @@ export const formTools: Tool[] = [
       return {
         facts: {
           form: form.of(activated.form),
-          page_url: textOrNull(present(activated.form).share?.pageUrl ?? ''),
+          page_url: textOrNullReply(present(activated.form).share?.pageUrl ?? ''),
           ...(activated.webhookSecret !== '' && { webhook_secret: activated.webhookSecret }),
         },
         next: [
@@ -153,7 +153,7 @@ export const formTools: Tool[] = [
         pageToken: input.cursor ?? '',
       });
       return {
-        facts: { forms: forms.map(form.of), next_cursor: textOrNull(nextPageToken) },
+        facts: { forms: forms.map(form.of), next_cursor: textOrNullReply(nextPageToken) },
         ...(forms.some(isByStranger) && { untrusted: ['forms[].name'] }),
       };
     },

@@ -16,9 +16,9 @@ import { elicitationModes } from '../elicitation-modes.ts';
 import {
   type ElicitationModes,
   jsonObject,
-  type Outcome,
   type RequestContext,
   type ToolContext,
+  type ToolOutcome,
 } from '../tool.ts';
 import { outcomeOf, waitFor } from './sessions.ts';
 
@@ -36,7 +36,7 @@ export async function handOver(
   message: string,
   tool: ToolContext,
   { mcpReq: { envelope } }: ServerContext,
-): Promise<Outcome | InputRequiredResult> {
+): Promise<ToolOutcome | InputRequiredResult> {
   const { data } = declared.safeParse(envelope);
   const modes = data ? elicitationModes(data[CLIENT_CAPABILITIES_META_KEY]) : tool.olderClient;
   const elicited = await elicitationFor(opened, message, tool, modes);
@@ -77,13 +77,13 @@ export async function resume(
   { session_id: id, mode }: Pending,
   responses: Record<string, unknown> | undefined,
   tool: ToolContext,
-): Promise<Outcome> {
+): Promise<ToolOutcome> {
   const reaction = await settle({ id, mode }, responses?.[REQUEST], tool);
   return reaction === undefined ? waitFor(id, WAIT_SECONDS, tool) : outcomeAfter(reaction, id, tool);
 }
 
 /** What came of a session, with what the person did in the client where that did not end it. */
-async function outcomeAfter(reaction: string, id: string, tool: ToolContext): Promise<Outcome> {
+async function outcomeAfter(reaction: string, id: string, tool: ToolContext): Promise<ToolOutcome> {
   const outcome = outcomeOf(await tool.call(rpcs.getSession, { sessionId: id }), tool);
   if (outcome.facts.status !== 'open') return outcome;
   return {
@@ -170,7 +170,7 @@ async function elicitationFor(
   return modes?.url ? { mode: 'url', params: { message, url } } : undefined;
 }
 
-function linkToShow(opened: Session): Outcome {
+function linkToShow(opened: Session): ToolOutcome {
   return {
     facts: briefSession.of(opened),
     next: ['Show the url to the person, then call wait_for_session with this session_id for the answers.'],

@@ -5,7 +5,7 @@ import { fieldTypes } from '../../domain/fields/field.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { formLimits, idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
-import { readDefinition } from '../../http/body.ts';
+import { readSentDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { readProvenance } from '../../http/reply-parts.ts';
 import { from, shape } from '../../http/shape.ts';
@@ -136,7 +136,7 @@ export function definitionOf(
   raw: unknown,
   { allowPrivateUrls, keyId }: Pick<ToolContext, 'allowPrivateUrls' | 'keyId'>,
 ) {
-  const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
+  const checked = readSentDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
   if (!checked.ok) throw contentError(checked.violations, raw);
   return checked.value;
 }

@@ -4,7 +4,7 @@ import { type Submission, SubmissionsService } from '../../../gen/headlessforms/
 import { waitSeconds } from '../../domain/limits/limits.ts';
 import { briefSession } from '../../http/sessions.ts';
 import { present } from '../../http/shape.ts';
-import { defineTool, jsonObject, type Outcome, type RequestContext, type Tool } from '../tool.ts';
+import { defineTool, jsonObject, type RequestContext, type Tool, type ToolOutcome } from '../tool.ts';
 import { answers, language, sessionId } from './schemas.ts';
 
 const { method: rpcs } = SessionsService;
@@ -80,7 +80,7 @@ export const sessionTools: Tool[] = [
 ];
 
 /** Waits for the end of a session, and tells what came of it. */
-export async function waitFor(id: string, seconds: number, exchange: Waiting): Promise<Outcome> {
+export async function waitFor(id: string, seconds: number, exchange: Waiting): Promise<ToolOutcome> {
   const wait = { sessionId: id, timeout: { seconds: BigInt(seconds) } };
   const reply = await exchange.call(rpcs.awaitSession, wait, { waits: exchange.until ?? true });
   return outcomeOf(reply, exchange);
@@ -93,7 +93,7 @@ type Waiting = RequestContext & { until?: AbortSignal };
 export function outcomeOf(
   { session: read, submission }: { session?: Session | undefined; submission?: Submission | undefined },
   { mayCall }: Pick<RequestContext, 'mayCall'>,
-): Outcome {
+): ToolOutcome {
   const facts = briefSession.of(read);
   switch (facts.status) {
     case 'open':

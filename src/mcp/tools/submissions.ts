@@ -6,7 +6,7 @@ import { failed } from '../../domain/errors/failure.ts';
 import { optional } from '../../domain/json/optional.ts';
 import { MAX_SOURCE_LENGTH } from '../../domain/limits/limits.ts';
 import { messageFrom } from '../../domain/messages.ts';
-import { present, shape, textOrNull } from '../../http/shape.ts';
+import { present, shape, textOrNullReply } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
 import {
   answers,
@@ -96,7 +96,7 @@ export const submissionTools: Tool[] = [
             ...submission.of(each),
             ...(include_answers && { answers: each.answers ?? {} }),
           })),
-          next_cursor: textOrNull(nextPageToken),
+          next_cursor: textOrNullReply(nextPageToken),
         },
         untrusted: ['submissions[].source', ...(include_answers ? ['submissions[].answers'] : [])],
       };

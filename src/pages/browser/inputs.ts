@@ -93,7 +93,10 @@ export function showLocalZones(root: Element, words: (name: string) => string): 
  * The time of an input with the offset that the person's time zone has then: as it came if nobody has touched it, and
  * moved as the browser moves it if the clocks skip it.
  */
-export function instantOf({ value: local, dataset }: Pick<HTMLInputElement, 'value' | 'dataset'>): string {
+export function withOwnOffset({
+  value: local,
+  dataset,
+}: Pick<HTMLInputElement, 'value' | 'dataset'>): string {
   const time = new Date(local);
   if (local === '' || Number.isNaN(time.getTime())) return local;
   if (local === dataset.shown) return dataset.value ?? local;
@@ -129,7 +132,7 @@ export function followConditions(root: Element): void {
 }
 
 /** The ids of the fields of this step that can be seen. */
-export function shownFields(root: Element): string[] {
+export function shownFieldIds(root: Element): string[] {
   return [...root.querySelectorAll('[data-field]:not([hidden])')].map(
     (field) => field.getAttribute('data-field') ?? '',
   );
@@ -146,7 +149,7 @@ function inputsIn(field: Element, id: string): Input[] {
   const controls = field.querySelectorAll<HTMLInputElement>('input, select, textarea');
   return [...controls].flatMap(({ name, type, checked, value, dataset }) => {
     if (name.split('.', 1)[0] !== id || ((type === 'radio' || type === 'checkbox') && !checked)) return [];
-    return [{ name, value: type === 'datetime-local' ? instantOf({ value, dataset }) : value }];
+    return [{ name, value: type === 'datetime-local' ? withOwnOffset({ value, dataset }) : value }];
   });
 }
 

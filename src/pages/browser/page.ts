@@ -3,13 +3,13 @@ import {
   clearChoice,
   followConditions,
   followTyping,
-  instantOf,
   showIncomplete,
   showLocalZones,
-  shownFields,
+  shownFieldIds,
+  withOwnOffset,
 } from './inputs.ts';
 import { prepareRankings } from './ranking.ts';
-import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, readDraft, textsOf } from './saving.ts';
+import { createSaver, forgetDraft, hasNoSessionYet, inputsOf, keepDraft, readDraft } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
 import { showLocalTimes } from './times.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
@@ -127,10 +127,10 @@ function onClick(event: MouseEvent): void {
  */
 function onFormData(event: FormDataEvent): void {
   const incomplete = showIncomplete(main, document.activeElement).map(({ name }) => name);
-  const shown = shownFields(main).filter((id) => !incomplete.includes(id));
+  const shown = shownFieldIds(main).filter((id) => !incomplete.includes(id));
   event.formData.set('_shown', shown.join(' '));
   for (const input of main.querySelectorAll<HTMLInputElement>('input[type=datetime-local]:enabled')) {
-    event.formData.set(input.name, instantOf(input));
+    event.formData.set(input.name, withOwnOffset(input));
   }
   for (const name of incomplete) event.formData.delete(name);
 }
@@ -284,13 +284,13 @@ function pageOf(): number {
 
 /** Whether the texts of the answers alone have more bytes than the form takes. */
 function isTooLong(form: HTMLFormElement): boolean {
-  const texts = textsOf(form).flatMap(([name, value]) => (name.startsWith('_') ? [] : [value]));
+  const texts = inputsOf(form).flatMap(([name, value]) => (name.startsWith('_') ? [] : [value]));
   return new Blob(texts).size > Number(wordsOf(form)('max-bytes') || Infinity);
 }
 
 /** The inputs as the form would post them. */
 function dataOf(form: HTMLFormElement): FormData | URLSearchParams {
-  return form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(form)) : new FormData(form);
+  return form.getAttribute('enctype') === null ? new URLSearchParams(inputsOf(form)) : new FormData(form);
 }
 
 /**

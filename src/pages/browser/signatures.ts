@@ -1,19 +1,19 @@
 import { element } from './element.ts';
 import { forgetProblem } from './inputs.ts';
-import { type Changed, keptRow, prepareKept, track, uploadFile, type Words } from './uploads.ts';
+import { type BrowserWords, type Changed, keptRow, prepareKept, track, uploadFile } from './uploads.ts';
 
 /**
  * Lets people draw their signatures. A drawing is uploaded as soon as the pen rests; drawing takes the place of a typed
  * name, and typing that of a drawing.
  */
-export function prepareSignatures(root: Element, words: Words, changed: Changed): void {
+export function prepareSignatures(root: Element, words: BrowserWords, changed: Changed): void {
   for (const frame of root.querySelectorAll<HTMLElement>('[data-signature]')) {
     // What can't be loaded leaves the page as it works without script.
     void prepare(frame, words, changed).catch(() => {});
   }
 }
 
-async function prepare(frame: HTMLElement, words: Words, changed: Changed): Promise<void> {
+async function prepare(frame: HTMLElement, words: BrowserWords, changed: Changed): Promise<void> {
   const area = frame.querySelector<HTMLElement>('.pad');
   const canvas = frame.querySelector('canvas');
   const list = frame.querySelector('ul.files');

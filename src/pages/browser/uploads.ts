@@ -6,7 +6,7 @@ import { keepSession, sessionHeaders } from './saving.ts';
 const underWay = new Set<Promise<void>>();
 
 /** Uploads files as soon as they are chosen, shows their progress, and lets a person remove them. */
-export function prepareUploads(root: Element, words: Words, changed: Changed): void {
+export function prepareUploads(root: Element, words: BrowserWords, changed: Changed): void {
   for (const input of root.querySelectorAll<HTMLInputElement>('[data-type=file] input[type=file]')) {
     const list = input.parentElement?.querySelector('ul.files');
     if (!list) continue;
@@ -28,7 +28,7 @@ export function prepareUploads(root: Element, words: Words, changed: Changed): v
 }
 
 /** Turns the boxes that remove the files of a list into buttons. */
-export function prepareKept(list: Element, words: Words, changed: Changed): void {
+export function prepareKept(list: Element, words: BrowserWords, changed: Changed): void {
   for (const row of list.querySelectorAll('li')) {
     const name = row.querySelector('.name')?.textContent ?? '';
     row.querySelector('label')?.replaceWith(removal(row, name, words, changed));
@@ -50,7 +50,7 @@ export function uploadsUnderWay(): Promise<unknown> | undefined {
 export function showUnsent(
   root: Element,
   files: readonly [field: string, name: string][],
-  words: Words,
+  words: BrowserWords,
 ): void {
   for (const [field, name] of files) {
     const textContent = `${words('upload-failed').replace('{file}', name)} ${words('choose-again')}`;
@@ -65,7 +65,7 @@ async function upload(
   input: HTMLInputElement,
   file: File,
   list: Element,
-  words: Words,
+  words: BrowserWords,
   changed: Changed,
 ): Promise<void> {
   const row = list.appendChild(element('li'));
@@ -141,7 +141,7 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
   });
 }
 
-function removal(row: Element, name: string, words: Words, changed: Changed): HTMLElement {
+function removal(row: Element, name: string, words: BrowserWords, changed: Changed): HTMLElement {
   const button = element('button', { type: 'button', className: 'quiet', textContent: words('remove') });
   button.setAttribute('aria-label', words('remove-file').replace('{file}', name));
   button.onclick = () => {
@@ -151,12 +151,12 @@ function removal(row: Element, name: string, words: Words, changed: Changed): HT
   return button;
 }
 
-export type Words = (name: string) => string;
+export type BrowserWords = (name: string) => string;
 
 /** Called when the files of the form have changed. */
 export type Changed = () => void;
 
 /** What is uploaded to: the id of a field, the element that carries its limits, and the row that shows it. */
-type Uploading = { field: string; limits: Element; row: HTMLElement; words: Words };
+type Uploading = { field: string; limits: Element; row: HTMLElement; words: BrowserWords };
 
 type Uploaded = { upload_id: string; filename: string; size: number };

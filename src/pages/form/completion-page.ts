@@ -6,13 +6,13 @@ import { fieldRules } from '../../domain/fields/index.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
-import type { Page } from '../../http/reply.ts';
+import type { HtmlPage } from '../../http/reply.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { icon, languageOf } from '../messages.ts';
 import { pictureOf, withTime } from './form-page.ts';
 import { withLinks } from './links.ts';
-import { fieldsOf } from './page-source.ts';
+import { shownFieldsOf } from './page-source.ts';
 
 /**
  * The page after a submission: thanks, with a copy of the answers.
@@ -25,7 +25,7 @@ export function renderCompletion(
   request: IncomingMessage,
   embedOrigins: string[] = [],
   correctable = '',
-): Page {
+): HtmlPage {
   const language = languageOf(request, ending.locale, ending.linksAddresses);
   const { words } = language;
   const theirs = attributes(language.theirs);
@@ -75,7 +75,7 @@ export function renderTyped(
 ): Html | false {
   const language = languageOf(request, session.locale);
   const { words, tag } = language;
-  const fields = fieldsOf(session);
+  const fields = shownFieldsOf(session);
   const sent = [...inputs].map(([name, values]) => ({ name, values }));
   const typed = readInputs({ fields }, sent, { language: lastOf(inputs, '_lang') });
   const answers = fields.flatMap((field) => {

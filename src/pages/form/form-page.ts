@@ -10,7 +10,7 @@ import { marksOf } from '../../domain/fields/number-text.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { MAX_REASON_LENGTH } from '../../domain/limits/limits.ts';
 import { attributes, Html, html } from '../../domain/text/html.ts';
-import type { Page } from '../../http/reply.ts';
+import type { HtmlPage } from '../../http/reply.ts';
 import { momentInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { REMEMBERED_DAYS } from '../cookies.ts';
@@ -29,7 +29,7 @@ import { withLinks } from './links.ts';
  * Without the script it posts to its own address. Hidden inputs carry the answers of other steps, and `_shown`
  * names the fields that the person saw: a box among them that is not posted was not ticked.
  */
-export function renderForm(session: HostedSession, view: FormView): Page {
+export function renderForm(session: HostedSession, view: FormView): HtmlPage {
   const { fields, language, step, problems, otherProblems = [] } = view;
   const { words } = language;
   const visible = visibleIds(fields, view.answers);

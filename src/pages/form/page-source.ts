@@ -180,7 +180,7 @@ export function refuseUnlessOpen({ state }: HostedSession): void {
 }
 
 /** The fields that a person may see, in order. */
-export function fieldsOf({ fields }: Pick<HostedSession, 'fields'>): Field[] {
+export function shownFieldsOf({ fields }: Pick<HostedSession, 'fields'>): Field[] {
   const definition = definitionFromMessage(create(FormDefinitionSchema, { fields }));
   // The service has checked them and filled in every default before it stored them.
   return (definition as { fields: Field[] }).fields;

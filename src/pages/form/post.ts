@@ -5,7 +5,7 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { failed, violationFromMessage, violationToMessage } from '../../domain/errors/failure.ts';
 import { ownValue } from '../../domain/json/json.ts';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, isFormPost, lastOf, readForm } from '../../http/multipart.ts';
+import { type FormInputs, isFormPost, lastOf, readFormInputs } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { postCode, showCodePage } from './code-page.ts';
@@ -14,9 +14,9 @@ import { controlOf } from './controls/index.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
 import { problemsOf } from './field-words.ts';
 import { renderForm } from './form-page.ts';
-import { fieldsOf, type PageSource, queryWith, readOpen, sourceOf } from './page-source.ts';
-import { type Goal, inputsOf, type Posted, PostedFiles, readPosted } from './read-post.ts';
-import { languageSwitch, textsOf, viewOf } from './show.ts';
+import { type PageSource, queryWith, readOpen, shownFieldsOf, sourceOf } from './page-source.ts';
+import { inputsOf, type Posted, PostedFiles, type PostGoal, readPosted } from './read-post.ts';
+import { inputTextsOf, languageSwitch, viewOf } from './show.ts';
 
 /** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */
 export async function postForm(exchange: PageExchange): Promise<void> {
@@ -27,7 +27,7 @@ export async function postForm(exchange: PageExchange): Promise<void> {
   try {
     // A page that accepts no answers says so, whatever was posted to it.
     if (!isFormPost(request)) await readOpen(source);
-    inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before()));
+    inputs = await readFormInputs(request, (file, before) => files.take(exchange, source, file, before()));
     if (await postCode(exchange, source, inputs)) return;
     await answer({ ...exchange, source, inputs, posted: readPosted(inputs, files) });
   } catch (error) {
@@ -95,7 +95,7 @@ async function showDeclined({ request, response }: Post, { ending }: Reply): Pro
 async function moveOption({ source, inputs, posted }: Post, move: Move): Promise<void> {
   const session = await readOpen(source, inputs);
   const { fieldId } = move;
-  const field = fieldsOf(session).find((each) => each.id === fieldId && controlOf(each).movesOptions);
+  const field = shownFieldsOf(session).find((each) => each.id === fieldId && controlOf(each).movesOptions);
   if (field === undefined) return;
   posted.texts.set(fieldId, movedOrder(field, posted.texts.get(fieldId) ?? [], move));
 }
@@ -127,13 +127,16 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
     );
     return sendJson(response, refused.status, refused.body);
   }
-  const fields = fieldsOf(session);
+  const fields = shownFieldsOf(session);
   const kept = fields.filter((field) => field.page === step && !isPosted(field, posted));
   const view = viewOf(request, session, fields, { answers, step });
   // Numbers are written in the language that the page is shown in now.
   const read = readInputs({ fields }, inputsOf(posted.texts), { language: lastOf(inputs, '_lang') });
   const numbers = fields.filter(({ id }) => typeof ownValue(read, id) === 'number');
-  const [before, typed] = [textsOf(kept, answers, view.language), textsOf(numbers, read, view.language)];
+  const [before, typed] = [
+    inputTextsOf(kept, answers, view.language),
+    inputTextsOf(numbers, read, view.language),
+  ];
   const texts = new Map([...before, ...posted.texts, ...typed]);
   const { goal } = posted;
   const page = renderForm(session, {
@@ -158,7 +161,7 @@ function isPosted(field: Field, { texts }: Posted): boolean {
 }
 
 /** What a post is for; moving an option keeps the page as it is otherwise. */
-const goals: Record<Goal['kind'], HostedGoal> = {
+const goals: Record<PostGoal['kind'], HostedGoal> = {
   forward: HostedGoal.FORWARD,
   back: HostedGoal.BACK,
   page: HostedGoal.PAGE,

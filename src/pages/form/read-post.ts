@@ -5,14 +5,14 @@ import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { readText } from '../../domain/fields/text.ts';
 import { MAX_REASON_LENGTH } from '../../domain/limits/limits.ts';
-import { readParts } from '../../http/body.ts';
+import { readDecodedParts } from '../../http/body.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, type ReceivedFile } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import type { KnownFile, KnownFiles } from './controls/control-view.ts';
 import type { Move } from './controls/ranking.ts';
-import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
+import { type PageSource, readOpen, shownFieldsOf, sourceOf } from './page-source.ts';
 
 /**
  * Reads what a page has posted, whatever its fields are. One that the person saw but left without a value, such as a
@@ -77,7 +77,7 @@ function timeIn(text: string): Date | undefined {
   return Number.isNaN(time.getTime()) ? undefined : time;
 }
 
-function goalOf(text: string): Goal {
+function goalOf(text: string): PostGoal {
   const [, fieldId, index, by] = /^move:([^:]+):(\d{1,3}):(-1|1)$/.exec(text) ?? [];
   if (fieldId !== undefined) return { kind: 'move', fieldId, index: Number(index), by: by === '1' ? 1 : -1 };
   const page = /^page:(\d{1,3})$/.exec(text)?.[1];
@@ -91,7 +91,7 @@ function goalOf(text: string): Goal {
  * Where a post leads: to the next step, a step back, nowhere (saving, moving an option), to a certain page, to a
  * form without answers, or to the end of a session whose person declines.
  */
-export type Goal =
+export type PostGoal =
   | { kind: 'forward' | 'back' | 'save' | 'restart' | 'decline' }
   | { kind: 'page'; page: number }
   | ({ kind: 'move' } & Move);
@@ -107,7 +107,7 @@ export type Posted = {
   problems: readonly Violation[];
   /** The page it was posted from. */
   step: number;
-  goal: Goal;
+  goal: PostGoal;
   issueToken: string;
   honeypot: string;
   /** Whether the page's script posted it. */
@@ -136,7 +136,7 @@ export class PostedFiles {
     before: FormInputs,
   ): Promise<undefined> {
     const session = exchange.session ?? (await source.read({ inputs: before }));
-    const field = fieldsOf(session).find(({ id }) => id === file.name);
+    const field = shownFieldsOf(session).find(({ id }) => id === file.name);
     if (session.state !== HostedState.OPEN || field === undefined || uploadLimits(field) === undefined)
       return;
     try {
@@ -170,7 +170,7 @@ export async function postUpload(exchange: PageExchange): Promise<void> {
   const file = {
     name: textOf(field),
     filename: textOf(filename),
-    content: readParts(request, MAX_FILE_BYTES),
+    content: readDecodedParts(request, MAX_FILE_BYTES),
   };
   const upload = await uploadFile(exchange, target, file, source.browser());
   sendJson(response, 201, {

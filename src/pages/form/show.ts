@@ -18,7 +18,7 @@ import { languageOf, renderMessage } from '../messages.ts';
 import { showCodePage } from './code-page.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
-import { fieldsOf, queryWith, refuseUnlessOpen, sourceOf } from './page-source.ts';
+import { queryWith, refuseUnlessOpen, shownFieldsOf, sourceOf } from './page-source.ts';
 
 /** Answers GET on the address of a session, or of a form: the form, on the step where the person goes on. */
 export async function showForm(exchange: PageExchange): Promise<void> {
@@ -35,7 +35,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
     const shown = { ...session, request, language, title, text, next, icon: 'problem' } as const;
     return sendPage(response, 400, renderMessage(shown));
   }
-  const fields = fieldsOf(session);
+  const fields = shownFieldsOf(session);
   const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
   const view = viewOf(request, session, fields, { answers, step });
@@ -70,7 +70,7 @@ export function viewOf(
   const language = languageOf(request, session.locale, session.linksAddresses);
   return {
     language,
-    texts: textsOf(fields, state.answers, language),
+    texts: inputTextsOf(fields, state.answers, language),
     root: rootOf(request),
     fields,
     files: filesOf(state.answers),
@@ -81,7 +81,7 @@ export function viewOf(
 }
 
 /** Answers as the texts of inputs in a language, by their names. */
-export function textsOf(
+export function inputTextsOf(
   fields: readonly Field[],
   answers: FormView['answers'],
   { tag }: Pick<Language, 'tag'>,

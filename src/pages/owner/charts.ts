@@ -8,7 +8,7 @@ import { type Html, html } from '../../domain/text/html.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, fillCount, type Language } from '../../text/words.ts';
-import { formHead, formUrl, withForm } from './forms.ts';
+import { formUrl, renderFormHead, withForm } from './forms.ts';
 import { queryOf } from './handler.ts';
 import { dataTable } from './layout.ts';
 import { noResponsesYet } from './share.ts';
@@ -34,7 +34,7 @@ ${counted.choices.map((choice) => choice.answeredCount > 0 && choiceOf(choice, l
 ${unanswered(counted.choices, language)}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`
 }`;
-  const body = html`${formHead(form, 'charts', request, language)}
+  const body = html`${renderFormHead(form, 'charts', request, language)}
 ${form.acceptedCount === 0 ? noResponsesYet(form, here, language) : charts}`;
   return { title: `${owner.charts}: ${form.name}`, body, script: true };
 });

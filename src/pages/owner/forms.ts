@@ -155,7 +155,7 @@ export function withForm(
 }
 
 /** The name of a form, how it stands, and links to its pages; `here` is shown. */
-export function formHead(form: OwnedForm, here: FormPage, request: Request, language: Language): Html {
+export function renderFormHead(form: OwnedForm, here: FormPage, request: Request, language: Language): Html {
   const { owner } = language;
   const base = formUrl(request, form);
   const pages: (readonly [FormPage, string, string])[] = [

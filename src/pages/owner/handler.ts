@@ -1,14 +1,14 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
+import { type FormInputs, noFiles, readFormInputs } from '../../http/multipart.ts';
 import { sendPage } from '../../http/reply.ts';
 import { type Call, RpcClient } from '../../http/rpc-client.ts';
 import type { Language } from '../../text/words.ts';
 import { type PageExchange, type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
 import { type Done, type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
-import { checkCsrf, checkOrigin, csrfToken, OwnerCookies } from './session.ts';
+import { checkCsrf, csrfToken, OwnerCookies, requireOwnPost } from './session.ts';
 
 /**
  * Serves a page to an owner who is signed in; others are asked to sign in. A post has to come from a page of this
@@ -53,8 +53,8 @@ export function openPage(options: OwnerPageOptions, handle: HandleOpen): Request
     exchange.isOwners = true;
     const { request, response, call } = exchange;
     const isPost = request.method === 'POST';
-    if (isPost) checkOrigin(exchange);
-    const inputs = isPost ? await readForm(request, noFiles) : new Map();
+    if (isPost) requireOwnPost(exchange);
+    const inputs = isPost ? await readFormInputs(request, noFiles) : new Map();
     const language = languageOf(request);
     const cookies = new OwnerCookies(request, response, options.baseUrl);
     const { now } = options;

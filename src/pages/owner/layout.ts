@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import { attributes, type Content, type Html, html } from '../../domain/text/html.ts';
-import type { Page } from '../../http/reply.ts';
+import type { HtmlPage } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
 import { timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
@@ -13,7 +13,7 @@ export function renderOwnerPage(
   request: Request,
   language: Language,
   { title, body, signedIn, script, images, nonce }: OwnerContent & { signedIn?: SignedIn },
-): Page {
+): HtmlPage {
   const { owner } = language;
   const root = rootOf(request);
   const head =
@@ -79,7 +79,7 @@ export function banner(done: string, here: readonly Done[], { owner }: Language)
 }
 
 /** A time in UTC, which the script changes to the reader's time zone. */
-export function timeOf(timestamp: Timestamp | undefined, { tag }: Language): Html {
+export function timeElement(timestamp: Timestamp | undefined, { tag }: Language): Html {
   const time = timestampDate(present(timestamp));
   const inUtc = timeInWords(time, tag);
   return html`<time datetime="${time.toISOString()}" title="${inUtc}" data-long>${inUtc}</time>`;

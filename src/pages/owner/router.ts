@@ -5,27 +5,21 @@ import { showCharts } from './charts.ts';
 import { confirmForm, showForms } from './forms.ts';
 import { type HandleOpen, type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
 import {
-  addRecipient,
   askToDeleteForm,
   closeForm,
-  deleteForm,
   offerForm,
-  removeRecipient,
+  postDeletion,
+  postOfferWithdrawal,
+  postRecipient,
+  postRecipientRemoval,
   reopenForm,
   setMails,
   showSettings,
-  withdrawOffer,
 } from './settings.ts';
 import { showShare } from './share.ts';
-import { askForLink, endSession, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
+import { askForLink, followSignInLink, postSessionEnd, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendMailAgain, sendOwnedFile, showSubmission } from './submission.ts';
-import {
-  chooseColumns,
-  exportSubmissions,
-  markRead,
-  searchSubmissions,
-  showSubmissions,
-} from './submissions.ts';
+import { chooseColumns, postExport, postRead, postSearch, showSubmissions } from './submissions.ts';
 import { postTexts, showTexts } from './texts.ts';
 
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
@@ -50,12 +44,12 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
     post: open(followSignInLink),
   });
   serve('/owner/sign-out', { post: page(signOut) });
-  serve('/owner/sessions/end', { post: page(endSession) });
+  serve('/owner/sessions/end', { post: page(postSessionEnd) });
   serve('/owner/forms/:id', { get: page(showSubmissions) });
-  serve('/owner/forms/:id/search', { post: page(searchSubmissions) });
+  serve('/owner/forms/:id/search', { post: page(postSearch) });
   serve('/owner/forms/:id/columns', { post: page(chooseColumns) });
-  serve('/owner/forms/:id/read', { post: page(markRead) });
-  serve('/owner/forms/:id/export', { post: page(exportSubmissions) });
+  serve('/owner/forms/:id/read', { post: page(postRead) });
+  serve('/owner/forms/:id/export', { post: page(postExport) });
   serve('/owner/forms/:id/confirm', { post: page(confirmForm) });
   serve('/owner/forms/:id/charts', { get: page(showCharts) });
   serve('/owner/forms/:id/share', { get: page(showShare) });
@@ -63,12 +57,12 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   serve('/owner/forms/:id/close', { post: page(closeForm) });
   serve('/owner/forms/:id/reopen', { post: page(reopenForm) });
   serve('/owner/forms/:id/mails', { post: page(setMails) });
-  serve('/owner/forms/:id/recipients', { post: page(addRecipient) });
-  serve('/owner/forms/:id/recipients/remove', { post: page(removeRecipient) });
+  serve('/owner/forms/:id/recipients', { post: page(postRecipient) });
+  serve('/owner/forms/:id/recipients/remove', { post: page(postRecipientRemoval) });
   serve('/owner/forms/:id/hand-over', { post: page(offerForm) });
-  serve('/owner/forms/:id/hand-over/withdraw', { post: page(withdrawOffer) });
+  serve('/owner/forms/:id/hand-over/withdraw', { post: page(postOfferWithdrawal) });
   serve('/owner/forms/:id/texts', { get: page(showTexts), post: page(postTexts) });
-  serve('/owner/forms/:id/delete', { get: page(askToDeleteForm), post: page(deleteForm) });
+  serve('/owner/forms/:id/delete', { get: page(askToDeleteForm), post: page(postDeletion) });
   serve('/owner/submissions/:id', { get: page(showSubmission) });
   serve('/owner/submissions/:id/delete', { get: page(askToDelete), post: page(deleteSubmission) });
   serve('/owner/submissions/:id/replay', { post: page(sendMailAgain) });

@@ -144,7 +144,7 @@ export function checkCsrf(inputs: FormInputs, session: string): void {
 }
 
 /** Throws unless a post comes from a page of this service. */
-export function checkOrigin(exchange: PageExchange): void {
+export function requireOwnPost(exchange: PageExchange): void {
   if (!isOwnPost(exchange)) throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
 }
 

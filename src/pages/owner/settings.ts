@@ -7,7 +7,7 @@ import { lastOf } from '../../http/multipart.ts';
 import type { OneOf } from '../../http/rpc-client.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, inputField, rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl, openingOf, withForm } from './forms.ts';
+import { countOf, formIn, formUrl, openingOf, renderFormHead, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange } from './handler.ts';
 import { banner, buttonForm, csrfInput, type Done, type OwnerContent } from './layout.ts';
 import { keptIn } from './texts.ts';
@@ -24,7 +24,7 @@ async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise
   const address = await exchange.addressOf();
   const done = exchange.cookies.takeDone();
   const view = { here: formUrl(request, form), csrf, language, address, problem, done };
-  const body = html`${formHead(form, 'settings', request, language)}
+  const body = html`${renderFormHead(form, 'settings', request, language)}
 <h2>${language.owner.takesAnswers}</h2>
 ${banner(done, ['doneClosed', 'doneReopened'], language)}
 ${openingOf(form, language, { base: view.here, csrf })}
@@ -48,7 +48,7 @@ ${form.keptIn === '' && html`<p class="actions"><a class="danger" href="${view.h
 export const askToDeleteForm = withForm((exchange, form) => deletePage(exchange, form));
 
 /** Deletes a form with all that belongs to it, if its name was typed. */
-export const deleteForm = withForm(async (exchange, form) => {
+export const postDeletion = withForm(async (exchange, form) => {
   const { request, call, inputs } = exchange;
   const name = lastOf(inputs, 'name');
   try {
@@ -104,11 +104,11 @@ export const setMails: HandleOwner = async (exchange) => {
 };
 
 /** Adds a recipient, who is asked by email. */
-export const addRecipient: HandleOwner = (exchange) =>
+export const postRecipient: HandleOwner = (exchange) =>
   ask(exchange, rpcs.addFormRecipient, { input: 'recipient', done: 'doneAdded' });
 
 /** Removes a recipient. */
-export const removeRecipient: HandleOwner = (exchange) =>
+export const postRecipientRemoval: HandleOwner = (exchange) =>
   ask(exchange, rpcs.removeFormRecipient, { input: 'recipient', done: 'doneRemoved' });
 
 /** Asks somebody to take the form over. */
@@ -116,7 +116,7 @@ export const offerForm: HandleOwner = (exchange) =>
   ask(exchange, rpcs.offerOwnedForm, { input: 'new-owner', done: 'doneOffered' });
 
 /** Takes back that somebody was asked. */
-export const withdrawOffer: HandleOwner = async (exchange) => {
+export const postOfferWithdrawal: HandleOwner = async (exchange) => {
   await exchange.call(rpcs.withdrawOwnedFormOffer, { formId: idIn(exchange.request) });
   return backToSettings(exchange, 'doneWithdrawn');
 };

@@ -2,11 +2,11 @@ import { FormAvailability, type OwnedForm } from '../../../gen/headlessforms/v1/
 import { type Html, html } from '../../domain/text/html.ts';
 import type { Language } from '../../text/words.ts';
 import { renderLink, renderShare } from '../activation.ts';
-import { formHead, withForm } from './forms.ts';
+import { renderFormHead, withForm } from './forms.ts';
 
 /** Shows how people reach a form. */
 export const showShare = withForm(({ request, language }, form) => {
-  const body = html`${formHead(form, 'share', request, language)}
+  const body = html`${renderFormHead(form, 'share', request, language)}
 ${form.share !== undefined && renderShare(form.share, form.name, language.words)}`;
   return { title: `${language.owner.share}: ${form.name}`, body, script: true };
 });

@@ -6,7 +6,7 @@ import { lastOf } from '../../http/multipart.ts';
 import { fill } from '../../text/words.ts';
 import { fillHtml, rootOf } from '../layout.ts';
 import { answerAt, type HandleOpen, type HandleOwner, type OwnerExchange, redirect } from './handler.ts';
-import { buttonForm, newLinkForm, type OwnerContent, signInPage, timeOf } from './layout.ts';
+import { buttonForm, newLinkForm, type OwnerContent, signInPage, timeElement } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -56,7 +56,7 @@ export const followSignInLink: HandleOpen = async (exchange) => {
 };
 
 /** Ends another session of the owner. */
-export const endSession: HandleOwner = async (exchange) => {
+export const postSessionEnd: HandleOwner = async (exchange) => {
   await exchange.call(rpcs.endOwnerSession, { sessionId: lastOf(exchange.inputs, 'session') });
   return answerAt(exchange, `${rootOf(exchange.request)}owner`, 'doneSignedOut');
 };
@@ -68,8 +68,8 @@ export async function sessionsOf({ request, call, language, csrf }: OwnerExchang
   const rows = sessions.map(({ id, browser, createTime, lastUseTime, current }) => {
     const name = browser === '' ? owner.unknownBrowser : browser;
     const when = fillHtml(owner.signedInSince, {
-      date: timeOf(createTime, language),
-      used: timeOf(lastUseTime, language),
+      date: timeElement(createTime, language),
+      used: timeElement(lastUseTime, language),
     });
     const end = buttonForm({
       action: `${rootOf(request)}owner/sessions/end`,

@@ -18,7 +18,7 @@ import { fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { fillHtml, rootOf } from '../layout.ts';
 import { answerAt, type HandleOwner, idIn } from './handler.ts';
-import { banner, buttonForm, dataTable, timeOf } from './layout.ts';
+import { banner, buttonForm, dataTable, timeElement } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -105,7 +105,7 @@ function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
 }
 
 function titleOf({ createTime }: Submission, language: Language): Html {
-  return fillHtml(language.owner.answerTitle, { date: timeOf(createTime, language) });
+  return fillHtml(language.owner.answerTitle, { date: timeElement(createTime, language) });
 }
 
 /** The answers with their files, each with its origin, unless all have the same. */
@@ -172,7 +172,7 @@ function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay
         mailKind === MailKind.OWNER && address === replay.address && status !== DeliveryStatus.PENDING;
       const more = html`<input type="hidden" name="delivery" value="${id}">`;
       return html`<tr><th scope="row">${address === '' ? owner.webhook : address}</th>
-<td data-label="${owner.result}">${resultOf(status, language)}${deliverTime !== undefined && html`, ${timeOf(deliverTime, language)}`}${error !== '' && html`<br><span class="note">${error}</span>`}${isReplayable && html`<br>${buttonForm({ ...replay, label: owner.sendAgain, quiet: true, more })}`}</td>
+<td data-label="${owner.result}">${resultOf(status, language)}${deliverTime !== undefined && html`, ${timeElement(deliverTime, language)}`}${error !== '' && html`<br><span class="note">${error}</span>`}${isReplayable && html`<br>${buttonForm({ ...replay, label: owner.sendAgain, quiet: true, more })}`}</td>
 <td data-label="${owner.attempts}">${attemptCount}</td></tr>
 `;
     }),

@@ -16,7 +16,7 @@ import { inDigits, momentInWords, timeInWords } from '../../text/quantities.ts';
 import { oneLine } from '../../text/untrusted.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { inputField, rootOf } from '../layout.ts';
-import { countOf, formHead, formIn, formUrl, unreadOf, withForm } from './forms.ts';
+import { countOf, formIn, formUrl, renderFormHead, unreadOf, withForm } from './forms.ts';
 import { answerAt, type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { banner, buttonForm, csrfInput, dataTable, type OwnerContent } from './layout.ts';
 import { noResponsesYet } from './share.ts';
@@ -36,7 +36,7 @@ export const showSubmissions = withForm(async (exchange, form) => {
 });
 
 /** Shows the answers that a filter finds. Without a text its address holds the filter, so that it can be kept. */
-export const searchSubmissions: HandleOwner = async (exchange) => {
+export const postSearch: HandleOwner = async (exchange) => {
   const { request, response, call, inputs, language } = exchange;
   const filter = readFilter((name) => lastOf(inputs, name));
   if (filter.text === '') return redirect(response, `../${idIn(request)}${queryOfFilter(filter)}`);
@@ -65,7 +65,7 @@ export const chooseColumns = withForm(({ request, response, inputs, cookies }, f
 });
 
 /** Marks all submissions as read that the list has shown. */
-export const markRead: HandleOwner = async (exchange) => {
+export const postRead: HandleOwner = async (exchange) => {
   const { request, call, inputs } = exchange;
   const formId = idIn(request);
   await call(rpcs.markOwnedSubmissionsRead, { formId, submissionId: lastOf(inputs, 'newest') });
@@ -73,7 +73,7 @@ export const markRead: HandleOwner = async (exchange) => {
 };
 
 /** Sends all accepted answers of a form as a file. */
-export const exportSubmissions = withForm(async ({ response, receive, inputs, language, now }, form) => {
+export const postExport = withForm(async ({ response, receive, inputs, language, now }, form) => {
   const isCsv = lastOf(inputs, 'format') !== 'ndjson';
   const file = receive(rpcs.exportOwnedSubmissions, {
     formId: form.id,
@@ -122,7 +122,7 @@ function tablePage({ request, language, csrf, cookies }: OwnerExchange, shown: S
   const newest = submissions[0]?.submission?.id;
   const chosen = cookies.columns(form.id);
   const isUnused = isNewest && form.acceptedCount + form.spamCount === 0;
-  const body = html`${formHead(form, 'answers', request, language)}
+  const body = html`${renderFormHead(form, 'answers', request, language)}
 ${banner(cookies.takeDone(), ['doneConfirmed', 'doneTakenOver', 'doneDeleted', 'doneRead', 'doneColumns'], language)}
 ${!isUnused && filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${

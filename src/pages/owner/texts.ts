@@ -22,9 +22,9 @@ import { present } from '../../http/shape.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { renderForm } from '../form/form-page.ts';
-import { fieldsOf } from '../form/page-source.ts';
+import { shownFieldsOf } from '../form/page-source.ts';
 import { viewOf } from '../form/show.ts';
-import { formHead, formUrl, withForm } from './forms.ts';
+import { formUrl, renderFormHead, withForm } from './forms.ts';
 import { answerAt, type OwnerExchange } from './handler.ts';
 import { csrfInput, type OwnerContent } from './layout.ts';
 
@@ -185,7 +185,7 @@ function editPage(
   const { owner, words } = language;
   const here = formUrl(request, form);
   const title = `${owner.texts}: ${form.name}`;
-  const head = formHead(form, 'settings', request, language);
+  const head = renderFormHead(form, 'settings', request, language);
   if (form.keptIn !== '')
     return { title, body: html`${head}<h2>${owner.texts}</h2>${keptIn(form, language)}` };
   const ids = new Map(groups.flatMap((group) => group.texts).map(({ name }, n) => [name, `text-${n}`]));
@@ -265,7 +265,7 @@ function previewPage(
   const { owner, words } = language;
   const here = formUrl(request, form);
   const session = sessionOf(definition);
-  const fields = fieldsOf(session).filter(isShown);
+  const fields = shownFieldsOf(session).filter(isShown);
   const steps = stepsOf(fields, visibleIds(fields, {}), session.review);
   const step = steps.find((each) => String(each) === lastOf(inputs, 'step')) ?? steps[0] ?? 1;
   const nonce = newToken();
@@ -275,7 +275,7 @@ function previewPage(
     ['version', lastOf(inputs, 'version')],
     ...groups.flatMap(({ texts }) => texts.map(({ name, value }) => [name, value])),
   ];
-  const body = html`${formHead(form, 'settings', request, language)}
+  const body = html`${renderFormHead(form, 'settings', request, language)}
 <h2>${owner.preview}</h2>
 <p class="notice" role="status">${owner.previewText}</p>
 <form method="post" action="${here}/texts">${csrfInput(csrf)}${values.map(

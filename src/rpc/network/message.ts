@@ -11,7 +11,7 @@ import { failed, invalid } from '../../domain/errors/failure.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
 import type { Json } from '../../domain/json/json.ts';
 import { MAX_DEPTH, scanJson } from '../../domain/json/json-problems.ts';
-import { readJson } from '../../domain/json/json-text.ts';
+import { parseJson } from '../../domain/json/json-text.ts';
 import type { MessageLimits } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { callerIfAny } from '../context.ts';
@@ -83,7 +83,7 @@ async function openMessage(call: Readable, { flags, data }: Envelope): Promise<O
 function jsonIn(message: Uint8Array, { jsonMaxBytes, maxNodes }: MessageLimits): Json {
   if (message.length > jsonMaxBytes) throw tooLarge(jsonMaxBytes);
   const { buffer, byteOffset, length } = message;
-  const { value, isTooDeep } = readJson(Buffer.from(buffer, byteOffset, length), 'message', maxNodes);
+  const { value, isTooDeep } = parseJson(Buffer.from(buffer, byteOffset, length), 'message', maxNodes);
   if (isTooDeep) throw tooDeep();
   return value;
 }

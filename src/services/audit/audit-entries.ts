@@ -9,7 +9,7 @@ import { rowToMessage } from '../../domain/messages.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
-import { badParameter, instantOf, refuseUnfitFilter, unknownCursor } from '../request-values.ts';
+import { badParameter, dateOfTimestamp, refuseUnfitFilter, unknownCursor } from '../request-values.ts';
 
 /** Shows the audit log of the caller's project. */
 export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {
@@ -32,8 +32,8 @@ function filterOf({ createdAfter, createdBefore, ...texts }: ListAuditEntriesReq
     refuseUnfitFilter(texts[name], name);
     if (texts[name] !== '') filter[name] = texts[name];
   }
-  if (createdAfter !== undefined) filter.after = instantOf(createdAfter);
-  if (createdBefore !== undefined) filter.before = instantOf(createdBefore);
+  if (createdAfter !== undefined) filter.after = dateOfTimestamp(createdAfter);
+  if (createdBefore !== undefined) filter.before = dateOfTimestamp(createdBefore);
   return filter;
 }
 

@@ -136,7 +136,7 @@ export function closed(): ConnectError {
 }
 
 /** Whether a form takes submissions, as its current version's settings and its counts say. */
-export function availabilityOf(form: Standing, now: number): Availability {
+export function availabilityOf(form: FormStanding, now: number): Availability {
   if (form.status === 'archived') return 'archived';
   if (form.closedAt !== null) return 'closed';
   const { closesAt } = form.version.definition.settings;
@@ -153,7 +153,7 @@ export function recountIfAlmostFull(forms: FormReader, form: PublishedForm): voi
 }
 
 /** How many more submissions fit. */
-function remainingSubmissions(form: Standing): number {
+function remainingSubmissions(form: FormStanding): number {
   const { max, count } = submissionLimitOf(form);
   return max - count;
 }
@@ -162,7 +162,7 @@ function remainingSubmissions(form: Standing): number {
  * How many submissions a form takes at most, and how many it has that count: by the limit that it reaches first. Spam
  * fills a keyless form too, but never uses up an owner's own limit.
  */
-export function submissionLimitOf(form: Standing): { count: number; max: number } {
+export function submissionLimitOf(form: FormStanding): { count: number; max: number } {
   const { maxSubmissions = Number.POSITIVE_INFINITY } = form.version.definition.settings;
   const own = { count: form.accepted, max: maxSubmissions };
   if (!isKeyless(form)) return own;
@@ -183,7 +183,7 @@ export type PublishedForm = LiveForm & { version: LiveVersion };
 export type Availability = 'open' | 'closed' | 'ended' | 'full' | 'archived';
 
 /** What decides whether a form takes submissions. */
-export type Standing = Pick<PublishedForm, 'status' | 'closedAt' | 'createdBy' | 'accepted' | 'spam'> & {
+export type FormStanding = Pick<PublishedForm, 'status' | 'closedAt' | 'createdBy' | 'accepted' | 'spam'> & {
   version: Pick<LiveVersion, 'definition'>;
 };
 

@@ -13,7 +13,7 @@ import {
 import { failureOf } from '../../domain/errors/failure.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json/json.ts';
-import { brokenLine, linesIn, NotJson, readJson } from '../../domain/json/json-text.ts';
+import { brokenLine, linesIn, NotJson, parseJson } from '../../domain/json/json-text.ts';
 import { messageLimits } from '../../domain/limits/limits.ts';
 import type { ServiceContext } from '../context.ts';
 import { makerOf } from '../forms/form-access.ts';
@@ -50,7 +50,7 @@ export async function previewForm(
 /** Reads JSON and checks it. All problems have their lines; an unreadable text has one. */
 function readText(text: string, check: (value: unknown) => DefinitionResult): TextRead {
   try {
-    const { value } = readJson(Buffer.from(text), 'form', messageLimits.definition.maxNodes);
+    const { value } = parseJson(Buffer.from(text), 'form', messageLimits.definition.maxNodes);
     const { $schema: _, ...definition } = isObject(value) ? value : {};
     const checked = check(isObject(value) ? definition : value);
     return checked.ok ? checked : { problems: withLines(text, checked.violations) };

@@ -29,7 +29,7 @@ import {
 } from '../forms/form-access.ts';
 import { linkOf, refuseUnusable, wrongLink } from '../mail/mail.ts';
 import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
-import { findStanding, type Standing } from './respondents.ts';
+import { findStanding, type RespondentStanding } from './respondents.ts';
 
 /**
  * Finds what a page is of: a session that was made for somebody, whose id is its credential; or with `formId` the
@@ -254,7 +254,7 @@ export type HostedVisit = {
   /** Whether it is the form's own page. */
   permanent: boolean;
   /** Whether the respondent has given a code, where one is needed. */
-  standing: Standing;
+  standing: RespondentStanding;
   /** Whether this call has begun the session. */
   begun?: boolean;
 };

@@ -47,7 +47,7 @@ export async function findStanding(
   { database }: Pick<ServiceContext, 'database'>,
   page: RespondentPage,
   browser: string,
-): Promise<Standing> {
+): Promise<RespondentStanding> {
   const place = placeOf(page);
   if (place === undefined) return { isNeeded: false, isSent: false };
   if (!isBrowser(browser)) return { isNeeded: true, isSent: false };
@@ -182,7 +182,7 @@ function tooManyOfSession(session: Session | undefined) {
 /** A session, or the form whose own page it is. */
 export type RespondentPage = { form: PublishedForm; session: Session | undefined };
 
-export type Standing = {
+export type RespondentStanding = {
   /** Whether a code is needed that was not given. */
   isNeeded: boolean;
   /** Whether one was emailed that can be given. */

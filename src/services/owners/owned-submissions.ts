@@ -23,7 +23,7 @@ import { readClaimed, uploadToMessage } from '../uploads/uploads.ts';
 import { sendAgain } from '../webhooks/deliveries.ts';
 import { deliveryToMessage } from '../webhooks/webhook-proto.ts';
 import { confirmedForm, requireFreshSignIn } from './owned-form.ts';
-import { type Scan, searchSubmissions } from './search.ts';
+import { type Scan, searchOwnedSubmissions } from './search.ts';
 
 /** The RPCs by which owners read and delete submissions. */
 export function submissionMethods(context: ServiceContext, scan: Scan) {
@@ -55,7 +55,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
     async searchOwnedSubmissions(request, call) {
       const form = await confirmedForm(context, call, request.formId);
       const range = { form, filter: submissionRangeOf(request.filter), call };
-      const found = await searchSubmissions(context, scan, request, range);
+      const found = await searchOwnedSubmissions(context, scan, request, range);
       audit.note(call, { projectId: form.projectId, formId: form.id });
       return { ...found, submissions: await summaries(context, form, found.submissions, call) };
     },

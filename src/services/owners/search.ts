@@ -19,7 +19,7 @@ import { pageRequestOf, textProblems, unknownCursor } from '../request-values.ts
  * Finds the submissions of a form with a text in an answer, or in the label of a chosen option as the form's
  * current version has it in the reader's language; newest first.
  */
-export async function searchSubmissions(
+export async function searchOwnedSubmissions(
   { forms }: Pick<ServiceContext, 'forms'>,
   scan: Scan,
   request: SearchOwnedSubmissionsRequest,

@@ -12,7 +12,7 @@ import type { ServiceContext } from '../context.ts';
 import type { Following } from '../events/event-feed.ts';
 import { requireValidKey } from '../keys/key-reader.ts';
 import { secondsProblems } from '../request-values.ts';
-import { projectSession, readReply } from './session-access.ts';
+import { describeRead, projectSession } from './session-access.ts';
 
 /**
  * Makes the wait for the end of a session and returns it as it is then. It returns an open session after the
@@ -24,7 +24,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
   const waits = createSessionWaits(context);
 
   /** Recorded here, not when the call begins: until then it has shown nothing, and thousands may wait. */
-  const answer = (call: HandlerContext, session: Session) => readReply(context, call, session);
+  const answer = (call: HandlerContext, session: Session) => describeRead(context, call, session);
 
   /**
    * Resolves with the answer once it is time for it. Thousands may wait here, so it keeps little: a `using` would keep

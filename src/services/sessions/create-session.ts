@@ -39,7 +39,7 @@ import {
   storedNotify,
 } from './notify.ts';
 import { askedForm, knownQuestionForm, requireKey } from './question-form.ts';
-import { codeNeeded, describeSession, noteSession, readReply, reserveValues } from './session-access.ts';
+import { codeNeeded, describeRead, describeSession, noteSession, reserveValues } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,
@@ -71,7 +71,7 @@ export async function createSession(
     (key) => findFirst(context, request, call, { key, idempotency }),
   );
   const callbackSecret = madeSecret(context, callback, session);
-  if (session.id !== id) return { ...(await readReply(context, call, session)), callbackSecret };
+  if (session.id !== id) return { ...(await describeRead(context, call, session)), callbackSecret };
   noteSession(context, call, session);
   const form = await sessionsForm(context.forms, session.formId);
   return { session: await describeSession(context, form, session), callbackSecret };

@@ -196,7 +196,7 @@ function sessionToMessage(
  * What a call that reads a session answers: with the submission that ended it, if the caller may read answers and it
  * was not deleted since. Recorded here.
  */
-export async function readReply(context: ServiceContext, call: HandlerContext, session: Session) {
+export async function describeRead(context: ServiceContext, call: HandlerContext, session: Session) {
   noteSession(context, call, session);
   const form = await sessionsForm(context.forms, session.formId);
   const message = await describeSession(context, form, session);

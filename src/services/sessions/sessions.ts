@@ -34,13 +34,13 @@ import { cancelSession, changeSession, declineSession } from './change-session.t
 import { createSession } from './create-session.ts';
 import { requireKey } from './question-form.ts';
 import {
+  describeRead,
   describeSession,
   describeSessions,
   noteSession,
   openSession,
   pageIdOf,
   projectSession,
-  readReply,
   savedAnswers,
 } from './session-access.ts';
 
@@ -51,7 +51,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
 
     async getSession({ sessionId, includeForm }, call) {
       const session = await projectSession(context, callerOf(call), sessionId);
-      const reply = await readReply(context, call, session);
+      const reply = await describeRead(context, call, session);
       if (!includeForm) return reply;
       const form = await sessionsForm(context.forms, session.formId);
       const kept = { ...form, version: await context.forms.version(session.versionId) };

@@ -5,7 +5,7 @@ import type { ListSubmissionsRequest } from '../../../gen/headlessforms/v1/submi
 import { type AnswerFilter, readFilters } from '../../domain/answers/answer-filters.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { summarize } from '../../domain/errors/violations.ts';
-import { instantOf, isId } from '../../domain/ids.ts';
+import { instantOfId, isId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { PageRequest } from '../../store/database/queries.ts';
 import { findFormState } from '../../store/forms/forms.ts';
@@ -13,7 +13,7 @@ import { listSubmissions, type SubmissionFilter } from '../../store/submissions/
 import {
   countFound,
   countSubmissions,
-  type Found,
+  type FoundSubmissions,
   findAtOffset,
   searchSubmissions,
 } from '../../store/submissions/submission-search.ts';
@@ -56,7 +56,7 @@ export function createSubmissionList(context: ServiceContext) {
     return {
       submissions: found.items.map(submissionToMessage),
       nextPageToken: found.nextCursor ?? '',
-      ...(found.searchedTo != null && { searchedUntil: timestampFromMs(instantOf(found.searchedTo)) }),
+      ...(found.searchedTo != null && { searchedUntil: timestampFromMs(instantOfId(found.searchedTo)) }),
       ...(total !== undefined && { totalSize: BigInt(total) }),
     };
   };
@@ -65,7 +65,7 @@ export function createSubmissionList(context: ServiceContext) {
     formId: string,
     filter: SubmissionFilter,
     { skip, limit, cursor }: PageRequest & { skip: number },
-  ): Promise<Found> {
+  ): Promise<FoundSubmissions> {
     if (skip === 0) return listSubmissions(database, formId, filter, { limit, cursor });
     if (skip >= ((await countStored(formId, filter)) ?? skip + 1)) return NONE;
     const from = await findAtOffset(database, formId, filter, { cursor, offset: skip });

@@ -8,7 +8,7 @@ import { commonName, textEndings, typesWithEndings } from '../../domain/fields/m
  * inside of containers (zip, OLE) that don't say which they are. What a browser would run as a page (HTML, SVG,
  * XML) is never named as such.
  */
-export async function mediaTypeOf(bytes: Uint8Array, filename: string): Promise<string> {
+export async function mediaTypeOfFile(bytes: Uint8Array, filename: string): Promise<string> {
   const ending = endingOf(filename);
   if (isText(bytes, ending))
     return textSignatureOf(bytes) ?? byEnding.get('text/plain')?.[ending] ?? 'text/plain';

@@ -41,7 +41,7 @@ import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts'
 import { requireFound } from '../request-values.ts';
 import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
-import { mediaTypeOf, safeFilename } from './received-file.ts';
+import { mediaTypeOfFile, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
 export function uploadsService(context: ServiceContext): ServiceImpl<typeof UploadsService> {
@@ -114,7 +114,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
 
   const { id, path, size } = file;
   const filename = safeFilename(sent.filename);
-  const contentType = await mediaTypeOf(file.start, filename);
+  const contentType = await mediaTypeOfFile(file.start, filename);
   const violations = fileProblems(field.limits, { filename, contentType, size });
   if (violations.length > 0) throw invalid(violations);
 

@@ -31,7 +31,7 @@ import type { About } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, projectForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
-import { askedName, badParameter, instantOf, pageRequestOf, requireFound } from '../request-values.ts';
+import { askedName, badParameter, dateOfTimestamp, pageRequestOf, requireFound } from '../request-values.ts';
 import { deliveryToMessage } from './webhook-proto.ts';
 import { aboutWebhook, projectWebhook } from './webhook-request.ts';
 
@@ -121,8 +121,8 @@ async function replayed(
   request: ReplayDeliveriesRequest,
 ): Promise<{ range: ReplayRange; about: About }> {
   const { webhookId, formId, status } = request;
-  const createdAfter = request.createdAfter && instantOf(request.createdAfter);
-  const createdBefore = request.createdBefore && instantOf(request.createdBefore);
+  const createdAfter = request.createdAfter && dateOfTimestamp(request.createdAfter);
+  const createdBefore = request.createdBefore && dateOfTimestamp(request.createdBefore);
   const isMissed = askedName(ReplayStatus, status, 'status', ReplayStatusSchema) === 'missed';
   const range = { createdAfter, createdBefore };
   if (isMissed && createdAfter === undefined) throw badParameter('created_after', 'invalid_type', 'Required');

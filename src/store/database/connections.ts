@@ -175,7 +175,7 @@ export type Connections = {
  *
  * Notifications sent during the gap are lost, so the handler is called once after each reconnection.
  */
-export async function listenOn(
+export async function listenForNotifications(
   pool: Pool,
   channel: string,
   handler: OnNotified,

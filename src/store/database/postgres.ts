@@ -4,7 +4,7 @@ import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient, PoolConfig } from 'pg';
 import { StartError } from '../../domain/errors/system-errors.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { type Connections, createConnections, listenOn } from './connections.ts';
+import { type Connections, createConnections, listenForNotifications } from './connections.ts';
 import { type Engine, ormOptions, schemaDifference } from './engine.ts';
 import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS, sqlState, transientFault } from './faults.ts';
 import { reportProgress, runMigrations } from './migrate.ts';
@@ -57,7 +57,7 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     migrate: () => migrateServer(config, { dbName, log, migrations }),
     schemaDifference: () => schemaDifference(orm),
     query: (sql, params, prepared) => connections.query(sql, params, prepared),
-    listen: (channel, handler) => listenOn(direct.pool, channel, handler, log),
+    listen: (channel, handler) => listenForNotifications(direct.pool, channel, handler, log),
     connections: () => {
       const { totalCount, idleCount, waitingCount } = connections.pool;
       const { countUsedBy } = connections;

@@ -1,6 +1,6 @@
 import { timeOf } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
-import { type Claim, claimColumns, claimJoins, claimsOf } from './claimed.ts';
+import { type Claim, claimColumns, claimJoins, claimsOfRows } from './claimed.ts';
 import { capacityIn, type FreeCapacity, fairOf } from './fairness.ts';
 import { isFree, LEASE_SECONDS } from './queue-table.ts';
 
@@ -37,7 +37,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
     [...paramsOf(options), options.page],
   );
   const [first] = rows;
-  const claims = claimsOf(rows);
+  const claims = claimsOfRows(rows);
   return {
     claims,
     resumeAt: timeOf(first?.resume_at),
@@ -110,7 +110,7 @@ export async function claimByReceiver(
   const [first] = rows;
   const complete = Number(first?.receivers) < RECEIVERS_A_STEP;
   const last = { tenant: String(first?.last_share), receiver: String(first?.last_receiver) };
-  return { claims: claimsOf(rows), last: complete ? null : last };
+  return { claims: claimsOfRows(rows), last: complete ? null : last };
 }
 
 /** One or two milliseconds of index probes. */

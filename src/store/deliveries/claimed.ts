@@ -37,7 +37,7 @@ export const claimJoins = `left join webhooks w on w.id = c.webhook_id
   ) called on true`;
 
 /** Of rows with `claimColumns`. A row without a claim is passed over. */
-export function claimsOf(rows: Row[]): Claim[] {
+export function claimsOfRows(rows: Row[]): Claim[] {
   return rows.flatMap((row) => {
     if (typeof row.id !== 'string') return [];
     return {

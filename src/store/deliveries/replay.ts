@@ -1,5 +1,5 @@
 import { effectsOf, eventTypes } from '../../domain/events/index.ts';
-import { demoFormId, instantOf, KEYLESS_CREATOR, smallestIdAt } from '../../domain/ids.ts';
+import { demoFormId, instantOfId, KEYLESS_CREATOR, smallestIdAt } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
 import type { Queries, Row, Transactions } from '../database/queries.ts';
 import { createSlices } from '../database/slices.ts';
@@ -52,7 +52,7 @@ export async function replayDeliveries(
     seen += Number(row?.seen);
     if (Number(row?.seen) < limit) return { count };
     from = String(row?.last);
-    if (count >= MAX_REPLAYED || seen >= MAX_SEEN) return { count, next: new Date(instantOf(from)) };
+    if (count >= MAX_REPLAYED || seen >= MAX_SEEN) return { count, next: new Date(instantOfId(from)) };
   }
 }
 

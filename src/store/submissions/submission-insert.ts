@@ -203,7 +203,7 @@ const statements = new Map<string, string>();
 
 /** The statement for rows where some claim something, are of limited forms, or of forms made without a key. */
 function statementFor(group: PreparedRow[], limits: boolean): string {
-  const claims = group.some(({ row }) => claimsOf(row).length > 0);
+  const claims = group.some(({ row }) => exclusiveKeysOf(row).length > 0);
   const keyless = group.some(({ row }) => row.keylessBytes !== undefined);
   const respondents = group.some(({ row }) => row.respondent !== null);
   const key = [claims, limits, keyless, respondents].join();
@@ -275,7 +275,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
 }
 
 /** What no two rows of a group may both have: the session that the row ends, and its uploads. */
-export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly string[] {
+export function exclusiveKeysOf({ sessionId, uploadIds = [] }: NewSubmission): readonly string[] {
   return sessionId === null ? uploadIds : [sessionId, ...uploadIds];
 }
 

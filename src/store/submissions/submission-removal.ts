@@ -1,7 +1,7 @@
 import { mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { GoneSubmission } from '../../domain/events/bodies.ts';
 import { eventTypes } from '../../domain/events/index.ts';
-import { ALPHABET, instantOf, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { ALPHABET, instantOfId, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { rowsOf, textOrNull } from '../database/columns.ts';
 import type { Queries, Row, Transaction } from '../database/queries.ts';
@@ -57,7 +57,7 @@ export async function removeSubmissionsBefore(
  */
 export async function findExpiredSubmissions(db: Queries, limit: number): Promise<ExpiredSubmissions> {
   const rows = await db.select(FIND_EXPIRED, [limit]);
-  const lateMs = rows.map(({ id, before_ms }) => Number(before_ms) - instantOf(String(id)));
+  const lateMs = rows.map(({ id, before_ms }) => Number(before_ms) - instantOfId(String(id)));
   return { ids: idsOf(rows), lateMs: Math.max(0, ...lateMs) };
 }
 

@@ -25,7 +25,7 @@ export async function searchSubmissions(
   formId: string,
   filter: SearchFilter,
   { cursor, limit }: PageRequest,
-): Promise<Found> {
+): Promise<FoundSubmissions> {
   const { rows, searchedTo } = await search(db, formId, filter, { cursor, limit: limit + 1, shown: columns });
   const page = pageOf(rows.map(toListed), limit);
   if (page.nextCursor !== null) return withinBytes(db, page);
@@ -200,4 +200,4 @@ const MAX_MS = 2_000;
 type SearchFilter = SubmissionFilter & { filters: readonly AnswerFilter[] };
 
 /** `searchedTo`: the search has gone no further. */
-export type Found = Page<ShownSubmission> & { searchedTo?: string | null };
+export type FoundSubmissions = Page<ShownSubmission> & { searchedTo?: string | null };

@@ -16,7 +16,7 @@ import { type Capacity, NO_CAPACITY } from '../deliveries/fairness.ts';
 import type { WriteOutcome } from './explain-conflicts.ts';
 import {
   type Commit,
-  claimsOf,
+  exclusiveKeysOf,
   type InsertOptions,
   type InsertResult,
   insertSubmissions,
@@ -247,7 +247,7 @@ function chooseGroup(queue: Waiting[], beingWritten: ReadonlySet<string>, mostRo
   let bytes = 0;
   const free = queue.filter(({ row }) => !beingWritten.has(row.projectId));
   for (const waiting of inTurns(free, mostRows)) {
-    const claims = claimsOf(waiting.row);
+    const claims = exclusiveKeysOf(waiting.row);
     bytes += waiting.json.length;
     const full = group.size === mostRows || (group.size > 0 && bytes > GROUP_BYTES);
     if (full || claims.some((id) => claimed.has(id))) break;

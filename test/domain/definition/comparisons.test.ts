@@ -4,7 +4,7 @@ import {
   type ConditionOp,
   conditionOps,
   evaluate,
-  instantOf,
+  instantOfText,
   isEmpty,
 } from '../../../src/domain/conditions/condition.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
@@ -159,7 +159,7 @@ describe('what a condition compares an answer with', () => {
 /** Texts are not searched for a part that they can have by their form, and those of choices not compared by it. */
 function isJudged(type: string, { op, value }: Comparison): boolean {
   if (op === 'contains') return typeof value !== 'string' || value === '';
-  if (['text', 'textarea'].includes(type) && !Number.isNaN(instantOf(String(value)))) return false;
+  if (['text', 'textarea'].includes(type) && !Number.isNaN(instantOfText(String(value)))) return false;
   const hasOwnForm = ['select', 'radio', 'email', 'url', 'phone'].includes(type);
   return !isOrder({ field: '', op }) || !hasOwnForm || typeof value !== 'string';
 }

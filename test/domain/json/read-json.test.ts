@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failureOf } from '../../../src/domain/errors/failure.ts';
 import { isInexact } from '../../../src/domain/json/json.ts';
-import { linesIn, readJson } from '../../../src/domain/json/json-text.ts';
+import { linesIn, parseJson } from '../../../src/domain/json/json-text.ts';
 
-const read = (text: string | Uint8Array) => readJson(Buffer.from(text), 'body', 1000);
+const read = (text: string | Uint8Array) => parseJson(Buffer.from(text), 'body', 1000);
 
 describe('readJson', () => {
   it.each([

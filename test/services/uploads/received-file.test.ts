@@ -2,7 +2,7 @@ import { supportedMimeTypes } from 'file-type';
 import { describe, expect, it } from 'vitest';
 import known from '../../../src/domain/fields/media-types.json' with { type: 'json' };
 import { commonName } from '../../../src/domain/fields/media-types.ts';
-import { mediaTypeOf, safeFilename } from '../../../src/services/uploads/received-file.ts';
+import { mediaTypeOfFile, safeFilename } from '../../../src/services/uploads/received-file.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 
@@ -39,7 +39,7 @@ describe('mediaTypeOf', () => {
     ['\0\x01\x02', 'a.csv', 'application/octet-stream'],
     ['', 'empty', 'text/plain'],
   ])('judges %j named %s by its content', async (content, name, expected) => {
-    expect(await mediaTypeOf(bytes(content), name)).toBe(expected);
+    expect(await mediaTypeOfFile(bytes(content), name)).toBe(expected);
   });
 
   it.each([
@@ -50,14 +50,14 @@ describe('mediaTypeOf', () => {
     'MAC address,b\n',
     'FWS,b\n',
   ])('takes a table for a table, though it begins as another format does: %j', async (content) => {
-    expect(await mediaTypeOf(Buffer.from(content), 'a.csv')).toBe('text/csv');
+    expect(await mediaTypeOfFile(Buffer.from(content), 'a.csv')).toBe('text/csv');
   });
 
   it('finds out what a zip file holds, whatever its name', async () => {
     const part = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml';
     const types = `<Types><Override PartName="/xl/workbook.xml" ContentType="${part}"/></Types>`;
 
-    expect(await mediaTypeOf(zipOf('[Content_Types].xml', types), 'a.pdf')).toBe(
+    expect(await mediaTypeOfFile(zipOf('[Content_Types].xml', types), 'a.pdf')).toBe(
       'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
     );
   });
@@ -65,8 +65,10 @@ describe('mediaTypeOf', () => {
   it.each(['<html><script>', '<svg xmlns="…">', '<?xml version="1.0"?>'])(
     'never says that %s is what a browser would run',
     async (content) => {
-      expect(await mediaTypeOf(Buffer.from(content), 'page.html')).toBe('text/plain');
-      expect(await mediaTypeOf(Buffer.from(`\ufeff${content}`, 'utf16le'), 'page.html')).toBe('text/plain');
+      expect(await mediaTypeOfFile(Buffer.from(content), 'page.html')).toBe('text/plain');
+      expect(await mediaTypeOfFile(Buffer.from(`\ufeff${content}`, 'utf16le'), 'page.html')).toBe(
+        'text/plain',
+      );
     },
   );
 
@@ -82,7 +84,9 @@ describe('mediaTypeOf', () => {
     ['UTF-16, its bytes the other way round', Buffer.from(inUtf16).swap16()],
     ['UTF-16, long', Buffer.concat([inUtf16, ...Array.from({ length: 500 }, () => inUtf16.subarray(2))])],
   ])('takes a text for what its ending says in %s', async (_, content) => {
-    const types = ['a.csv', 'a.txt', 'a.md', 'a.pdf', 'a.png', 'a'].map((name) => mediaTypeOf(content, name));
+    const types = ['a.csv', 'a.txt', 'a.md', 'a.pdf', 'a.png', 'a'].map((name) =>
+      mediaTypeOfFile(content, name),
+    );
 
     const [csv, txt, md, ...others] = await Promise.all(types);
     expect([csv, txt, md]).toEqual(['text/csv', 'text/plain', 'text/markdown']);
@@ -95,7 +99,7 @@ describe('mediaTypeOf', () => {
     ['a mark of UTF-16 and half a character', '\xff\xfea\0b'],
     ['a mark of UTF-16 and controls', '\xff\xfe\x01\0'],
   ])('takes no text for one with %s', async (_, content) => {
-    expect(await mediaTypeOf(bytes(content), 'a.csv')).not.toBe('text/csv');
+    expect(await mediaTypeOfFile(bytes(content), 'a.csv')).not.toBe('text/csv');
   });
 
   it.each([
@@ -104,7 +108,7 @@ describe('mediaTypeOf', () => {
     ['mp4', '\0\0\0\x20ftypiso5\0\0\0\0hdlr\0\0\0\0soun', 'audio/mp4'],
     ['mp4 with a film', '\0\0\0\x20ftypiso5\0\0\0\0hdlr\0\0\0\0soun\0\0hdlrvide', 'video/mp4'],
   ])('hears whether a recording in %s is of sound alone', async (_, content, type) => {
-    expect(await mediaTypeOf(bytes(content), 'recording')).toBe(type);
+    expect(await mediaTypeOfFile(bytes(content), 'recording')).toBe(type);
   });
 
   it('knows by name every type that its library recognizes', () => {
@@ -116,7 +120,7 @@ describe('mediaTypeOf', () => {
   });
 
   it('takes a text whose sample ends within a character for a text', async () => {
-    expect(await mediaTypeOf(Buffer.from(`a${'é'.repeat(5000)}`), 'a')).toBe('text/plain');
+    expect(await mediaTypeOfFile(Buffer.from(`a${'é'.repeat(5000)}`), 'a')).toBe('text/plain');
   });
 });
 

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { instantOf, newId } from '../../../src/domain/ids.ts';
+import { instantOfId, newId } from '../../../src/domain/ids.ts';
 import { DAY_MS } from '../../../src/domain/limits/limits.ts';
 import { followDatabase, machineClock } from '../../../src/store/database/clock.ts';
 import type { Database } from '../../../src/store/database/database.ts';
@@ -21,7 +21,7 @@ describe.each(engines)('on %s, a machine whose clock is off by', (engine) => {
     const { submission } = (await service.get(`/v1/submissions/${json.submission_id}`)).json;
     expect(Math.abs(Date.parse(submission.created_at) - Date.now())).toBeLessThan(DAY_MS);
     for (const id of [form.id, json.submission_id]) {
-      expect(Math.abs(instantOf(id) - Date.now())).toBeLessThan(DAY_MS);
+      expect(Math.abs(instantOfId(id) - Date.now())).toBeLessThan(DAY_MS);
     }
   });
 
@@ -127,7 +127,7 @@ function clockOff(days: number) {
 
 /** The same id as of so many days before. */
 function idDaysAgo(id: string, days: number): string {
-  const time = newId('sub', instantOf(id) - days * DAY_MS).slice(0, 14);
+  const time = newId('sub', instantOfId(id) - days * DAY_MS).slice(0, 14);
   return `${time}${id.slice(14)}`;
 }
 

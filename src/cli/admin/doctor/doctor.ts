@@ -14,7 +14,14 @@ import { DAY_MS } from '../../../domain/limits/limits.ts';
 import { readCertificate } from '../../../listeners/certificate.ts';
 import { type DiskFacts, measureDisk } from '../../../services/limits/disk-space.ts';
 import { DatabaseUnavailable } from '../../../store/database/faults.ts';
-import { type Finding, findingsAbout, inMib, RefusedError, reasonOf, type Terminal } from '../../terminal.ts';
+import {
+  type Finding,
+  findingsAbout,
+  inMib,
+  RefusedError,
+  reasonInWords,
+  type Terminal,
+} from '../../terminal.ts';
 import { checkDatabase } from './database.ts';
 import { checkAddresses, checkMail, checkPorts } from './network.ts';
 
@@ -44,7 +51,7 @@ export async function examine({ env, now, print }: Terminal): Promise<void> {
         for await (const finding of check(config, now)) report(finding);
       } catch (error) {
         if (!explained.some((kind) => error instanceof kind)) throw error;
-        report({ level: 'FAIL', about, text: reasonOf(error) });
+        report({ level: 'FAIL', about, text: reasonInWords(error) });
       }
     }
   }

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import type { Config } from '../../../config.ts';
 import { ehloName } from '../../../domain/delivery/mails.ts';
 import { listenOn } from '../../../listeners/ports.ts';
-import { type Finding, findingsAbout, reasonOf } from '../../terminal.ts';
+import { type Finding, findingsAbout, reasonInWords } from '../../terminal.ts';
 
 const mail = findingsAbout('mail');
 const ports = findingsAbout('ports');
@@ -30,7 +30,7 @@ export async function* checkMail(config: Config): AsyncGenerator<Finding> {
     await transport.verify();
     yield mail.ok(`${host} accepts emails from ${mailFrom}`);
   } catch (error) {
-    yield mail.fail(`SMTP_URL: ${host}: ${reasonOf(error)}. Check host, port, user and password.`);
+    yield mail.fail(`SMTP_URL: ${host}: ${reasonInWords(error)}. Check host, port, user and password.`);
   } finally {
     transport.close();
   }
@@ -71,7 +71,7 @@ export async function* checkAddresses({ host, port, baseUrl, hostedUrl }: Config
         : addresses.fail(`${setting} ${url} leads elsewhere. Correct it, or the proxy in front.`);
     } catch (error) {
       yield addresses.fail(
-        `${setting} ${url}: ${reasonOf(error)}. Correct it, the name, or the proxy in front.`,
+        `${setting} ${url}: ${reasonInWords(error)}. Correct it, the name, or the proxy in front.`,
       );
     }
   }
@@ -84,7 +84,7 @@ async function problemOf(host: string, port: number, setting: string): Promise<s
     await listenOn(server, host, port, setting);
     return undefined;
   } catch (error) {
-    return reasonOf(error);
+    return reasonInWords(error);
   } finally {
     server.close();
   }
