@@ -112,8 +112,7 @@ async function invokeStream(spec: MethodImplSpec, req: UnaryRequest | StreamRequ
   }
   if (spec.kind === 'server_streaming' && req.stream) {
     const input = await only(req.message);
-    const message = normalized(spec.method.output, spec.impl(input, context));
-    const output = endOnAbort(message, req.signal);
+    const output = endOnAbort(normalized(spec.method.output, spec.impl(input, context)), req.signal);
     // It is read after the interceptors have returned, and belongs to their call all the same.
     const inCall = AsyncLocalStorage.snapshot();
     const next = output.next.bind(output);

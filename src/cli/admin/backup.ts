@@ -46,7 +46,7 @@ export async function backUp(
     await using opened = await openAdmin(terminal);
     await opened.admin.vacuum({ full: true, ifErased: true });
   }
-  using _lock = running === undefined ? heldLock(folder) : undefined;
+  using _lock = running === undefined ? lockDataFolder(folder) : undefined;
   const database = running === undefined ? join(folder, 'pglite') : join(running.folder, 'database');
   const uploads = join(running?.folder ?? dataDir, 'uploads');
   const contents = {
@@ -63,13 +63,6 @@ export async function backUp(
     { bytes, isOfRunning: running !== undefined, waitedMs: running?.waitedMs },
     note,
   );
-}
-
-function heldLock(folder: string): Disposable {
-  const lock = lockDataFolder(folder, () => {
-    throw new Error('The lock on the data folder was lost. Another process may use the folder');
-  });
-  return { [Symbol.dispose]: () => lock.release() };
 }
 
 /** The file that has the key, if settings have none. */

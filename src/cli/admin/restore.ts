@@ -37,7 +37,12 @@ export async function restore(
     refuseOtherUsers(dataDir);
     const { isOfServer } = await unpackAndCheck({ file, folder, config, mayLackFiles }, terminal);
     if (isOfServer !== (databaseUrl !== undefined)) throw new RefusedError(otherEngine(isOfServer));
-    if (databaseUrl !== undefined) await fillServer(databaseUrl, folder, terminal);
+    if (databaseUrl !== undefined) {
+      const dump = join(folder, 'database.dump');
+      terminal.note('Restoring the database.');
+      await restoreDump(serverAt(databaseUrl, terminal.env), dump);
+      await rm(dump);
+    }
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
@@ -97,13 +102,6 @@ function otherEngine(isOfServer: boolean): string {
   return isOfServer
     ? 'This is the backup of a database on a server: set DATABASE_URL to an empty one.'
     : 'This is the backup of an embedded database: run the command without DATABASE_URL.';
-}
-
-async function fillServer(databaseUrl: string, folder: string, { env, note }: Terminal): Promise<void> {
-  const dump = join(folder, 'database.dump');
-  note('Restoring the database.');
-  await restoreDump(serverAt(databaseUrl, env), dump);
-  await rm(dump);
 }
 
 async function refuseUsedServer(databaseUrl: string): Promise<void> {

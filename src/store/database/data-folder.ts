@@ -14,7 +14,7 @@ import { errorMessage, hasCode, StartError } from '../../domain/errors/system-er
  *
  * @throws StartError if another process uses the folder or it can't be written.
  */
-export function lockDataFolder(folder: string, onLost: () => void): DataFolderLock {
+export function lockDataFolder(folder: string, onLost: () => void = stopWriting): DataFolderLock {
   const file = join(resolve(folder), LOCK_FILE);
   const lock = take(folder, file);
   const { dev, ino } = statSync(file);
@@ -27,13 +27,17 @@ export function lockDataFolder(folder: string, onLost: () => void): DataFolderLo
     clearInterval(watch);
     onLost();
   }, CHECK_MS).unref();
-  return {
-    release() {
-      clearInterval(watch);
-      rmSync(join(folder, OWNER_FILE), { force: true });
-      lock.close();
-    },
+  const release = () => {
+    clearInterval(watch);
+    rmSync(join(folder, OWNER_FILE), { force: true });
+    lock.close();
   };
+  return { release, [Symbol.dispose]: release };
+}
+
+/** Called by a timer, so that nothing catches it and the process ends. */
+function stopWriting(): never {
+  throw new Error('The lock on the data folder was lost. Another process may use the folder');
 }
 
 /** Makes DATA_DIR unless it is there. Throws a `StartError` that names it. */
@@ -105,4 +109,4 @@ const CHECK_MS = 500;
 /** SQLite's code for a file that another connection has locked. */
 const SQLITE_BUSY = 5;
 
-export type DataFolderLock = { release(): void };
+type DataFolderLock = Disposable & { release(): void };

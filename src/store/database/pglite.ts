@@ -18,7 +18,7 @@ import { runMigrations } from './migrate.ts';
  * @throws StartError if the folder is in use, can't be written or holds no readable database.
  */
 export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngine> {
-  const { dataDir, dump, log, onLockLost = stopWriting } = options;
+  const { dataDir, dump, log, onLockLost } = options;
   const folder = dataDir === undefined ? undefined : lockDataFolder(dataDir, onLockLost);
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
   const session = await openEmbeddedSession({ place, dump }).catch((error: unknown) => {
@@ -118,11 +118,6 @@ function filesOf(session: EmbeddedSession, folder: string): DatabaseFiles {
         work(await segment(tx, 'pg_walfile_name(pg_current_wal_insert_lsn())')),
       ),
   };
-}
-
-/** Called by a timer, so that nothing catches it and the process ends. */
-function stopWriting(): never {
-  throw new Error('The lock on the data folder was lost. Another process may use the folder');
 }
 
 export type EmbeddedOptions = {
