@@ -69,11 +69,11 @@ export function queueing(input: string, { ofRemoval = false, answered = '' } = {
   select id from fair order by tenant_place, place, event_id limit (select "total" from capacity)
 ), queued as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-    attempt_count, step, due_at, first_lease_until, created_at, queued_at, postponed, error, cause)
+    attempt_count, step, due_at, first_lease_until, created_at, queued_at, error, postponed, cause)
   select owed.id, project_id, form_id, event_id, receiver, share, channel, type, receiver, url, 0, 0,
     ${dueOfNew},
     case when leased.id is not null then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end,
-    created_at, now(), postponed, ${whyOfNew}
+    created_at, now(), ${waitOfNew}
   from owed cross join capacity left join leased on leased.id = owed.id
   returning id, event_id, webhook_id, share, url, first_lease_until, postponed
 )`;
@@ -89,7 +89,8 @@ const opensAgain = `coalesce(w.open_until between now() and ${END_OF_NEW}, false
 const dueOfNew = toMillisecond(`case when postponed then ${postponedTo('open_until', 'event_id', END_OF_NEW)}
       else now() + "delaySeconds" * interval '1 second' end`);
 
-const whyOfNew = `case when postponed then '${POSTPONED.error}' end, case when postponed then '${POSTPONED.cause}' end`;
+/** SQL of the columns `error`, `postponed` and `cause` of a new delivery. */
+const waitOfNew = `case when postponed then '${POSTPONED.error}' end, postponed, case when postponed then '${POSTPONED.cause}' end`;
 
 /** SQL of a new id of a delivery, with the time of its event. */
 export const newDeliveryId = (eventId: string) =>
@@ -235,9 +236,9 @@ export const callingBack = `called as (
   on conflict do nothing
 ), called_back as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-    attempt_count, step, due_at, created_at, queued_at, postponed, error, cause)
+    attempt_count, step, due_at, created_at, queued_at, error, postponed, cause)
   select ${newDeliveryId('event_id')}, project_id, form_id, event_id, receiver, project_id, 'webhook', 'session.ended',
-    receiver, url, 0, 0, ${dueOfNew}, created_at, now(), postponed, ${whyOfNew}
+    receiver, url, 0, 0, ${dueOfNew}, created_at, now(), ${waitOfNew}
   from (
     select e.*, w.open_until, "delaySeconds", "totalSeconds", ${opensAgain} as postponed
     from (select *, ${receiver} as receiver, callback->>'url' as url from ended) e cross join capacity

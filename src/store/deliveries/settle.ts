@@ -89,16 +89,16 @@ finished as (
 logged as (
   insert into deliveries
     (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
-     created_at, last_attempt_at, delivered_at, response_status, error, cause, attempt_id, duration_ms,
-     response_body)
+     created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms,
+     response_body, cause)
   select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
     f.attempt_count + f.tried::int, f.created_at,
     case when f.tried then r.started_at else f.last_attempt_at end,
     case when f.status = 'delivered' then now() end,
-    case when f.tried then r.response_status else f.response_status end, f.result_error, f.result_cause,
+    case when f.tried then r.response_status else f.response_status end, f.result_error,
     case when f.status = 'delivered' then r.attempt_id end,
     case when f.status = 'delivered' then r.duration_ms end,
-    case when f.status = 'delivered' then r.response_body end
+    case when f.status = 'delivered' then r.response_body end, f.result_cause
   from finished f join result r on r.id = f.id
   where (f.kind <> 'sign_in' or r.tried)
     and not (f.attempt_count = 0 and f.result_cause is not distinct from '${'session_ended' satisfies Cause}')
