@@ -1,5 +1,5 @@
 import manifest from '../package.json' with { type: 'json' };
-import { described } from './config.ts';
+import { describedSettings } from './config.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
 
 /**
@@ -12,7 +12,7 @@ export function answerArguments(args: string[]): Outcome | undefined {
   if (rest.length === 0 && (first === '--help' || first === '-h')) return { exitCode: 0, text: help() };
   if (rest.length === 0 && first === '--version') return { exitCode: 0, text: `${manifest.version}\n` };
   const [name = ''] = first.split('=');
-  const variables = described.map(({ variable }) => variable);
+  const variables = describedSettings.map(({ variable }) => variable);
   const meant = nearestName(name, variables);
   const hint = meant === undefined ? '' : ` Settings are environment variables: did you mean ${meant}?`;
   const text = `Unknown argument: ${args.join(' ')}.${hint}\nTry: npm start -- --help\n`;
@@ -20,7 +20,7 @@ export function answerArguments(args: string[]): Outcome | undefined {
 }
 
 function help(): string {
-  const settings = described.map(({ variable, standard, about }) => {
+  const settings = describedSettings.map(({ variable, standard, about }) => {
     const value = standard === '' ? '' : `=${plain(standard)}`;
     return `  ${variable}${value}\n      ${plain(about)}\n`;
   });

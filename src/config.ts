@@ -524,7 +524,7 @@ function hasMetricsPorts({ metricsPort, workers, port: http, grpcPort }: z.outpu
 }
 
 /** Every setting in words, in the order of the table. */
-export const described = Object.entries(table.shape).map(([key, read]) => {
+export const describedSettings = Object.entries(table.shape).map(([key, read]) => {
   const description = descriptions.get(read);
   if (description === undefined) throw new Error(`The setting ${key} is not described`);
   return { key, ...description };

@@ -110,9 +110,8 @@ export function createCallLog({ log, now, describeTemporaryFault, onLimit }: Log
       const { message, nextCall = NextCall.SAME } = temporary;
       return failed(Reason.UNAVAILABLE, message, { retryAfter: RETRY_AFTER_SECONDS, nextCall, cause: error });
     }
-    return failed(Reason.INTERNAL, `Something went wrong on our side. Reference: ${requestId}`, {
-      cause: error,
-    });
+    const message = `Something went wrong on our side. Reference: ${requestId}`;
+    return failed(Reason.INTERNAL, message, { cause: error });
   }
 }
 

@@ -10,7 +10,7 @@ import { fingerprint } from '../json/json-text.ts';
 import { optional } from '../json/optional.ts';
 import { formLimits } from '../limits/limits.ts';
 import { type DefinitionOptions, definitionProblems } from './definition-rules.ts';
-import { type DeliveryInput, type DeliverySettings, deliverySchema } from './delivery.ts';
+import { type DeliveryInput, deliverySchema, type FormDelivery } from './delivery.ts';
 import { normalizeField } from './field-rules.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
 import { normalizeTranslations, pageSchema, type Translations, translationsSchema } from './translations.ts';
@@ -18,7 +18,7 @@ import { normalizeTranslations, pageSchema, type Translations, translationsSchem
 export type { Condition } from '../conditions/condition.ts';
 export type { Field } from '../fields/field.ts';
 export type { DefinitionOptions } from './definition-rules.ts';
-export type { DeliverySettings as Delivery, EmailDelivery } from './delivery.ts';
+export type { EmailDelivery, FormDelivery as Delivery } from './delivery.ts';
 
 /** The shape of a slug: a label, not unique. */
 const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
@@ -76,7 +76,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
   return { ok: false, violations: atMost(problems), ...(wasFine && { definition }) };
 }
 
-function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOptions): DeliverySettings {
+function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOptions): FormDelivery {
   if (delivery.type === 'webhook') return { type: 'webhook', url: delivery.url ?? keptUrl };
   const { to = [], ...rest } = delivery;
   return to.length > 0 ? { ...rest, to } : rest;
@@ -97,7 +97,7 @@ export type FormDefinition = {
   slug: string;
   description?: string;
   fields: Field[];
-  delivery: DeliverySettings;
+  delivery: FormDelivery;
   settings: Settings;
   /** What the steps are called, the first one first. */
   pages?: z.output<typeof pageSchema>[];

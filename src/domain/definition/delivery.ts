@@ -94,7 +94,7 @@ export function fieldsToReplyTo(fields: readonly Field[]): Field[] {
 }
 
 /** The addresses beside the owner's that a definition has submissions emailed to. */
-export function recipientsIn(delivery: DeliverySettings): string[] {
+export function recipientsIn(delivery: FormDelivery): string[] {
   return delivery.type === 'email' ? (delivery.to ?? []) : [];
 }
 
@@ -107,6 +107,6 @@ export function ownerProblems(further: readonly string[] | undefined, owner: str
 }
 
 /** Where submissions go. The secret of a webhook is never part of it. */
-export type DeliverySettings = EmailDelivery | WebhookDelivery;
+export type FormDelivery = EmailDelivery | WebhookDelivery;
 export type EmailDelivery = z.output<typeof emailDeliverySchema>;
 type WebhookDelivery = { type: 'webhook'; url: string };

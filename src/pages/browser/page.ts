@@ -9,7 +9,7 @@ import {
   withOwnOffset,
 } from './inputs.ts';
 import { prepareRankings } from './ranking.ts';
-import { createSaver, forgetDraft, hasNoSessionYet, inputsOf, keepDraft, readDraft } from './saving.ts';
+import { createSaver, forgetDraft, hasNoSessionYet, keepDraft, postedInputs, readDraft } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
 import { showLocalTimes } from './times.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
@@ -284,13 +284,13 @@ function pageOf(): number {
 
 /** Whether the texts of the answers alone have more bytes than the form takes. */
 function isTooLong(form: HTMLFormElement): boolean {
-  const texts = inputsOf(form).flatMap(([name, value]) => (name.startsWith('_') ? [] : [value]));
+  const texts = postedInputs(form).flatMap(([name, value]) => (name.startsWith('_') ? [] : [value]));
   return new Blob(texts).size > Number(wordsOf(form)('max-bytes') || Infinity);
 }
 
 /** The inputs as the form would post them. */
 function dataOf(form: HTMLFormElement): FormData | URLSearchParams {
-  return form.getAttribute('enctype') === null ? new URLSearchParams(inputsOf(form)) : new FormData(form);
+  return form.getAttribute('enctype') === null ? new URLSearchParams(postedInputs(form)) : new FormData(form);
 }
 
 /**

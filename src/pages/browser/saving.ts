@@ -77,7 +77,7 @@ export function createSaver(formOf: () => HTMLFormElement | undefined) {
 }
 
 function request(form: HTMLFormElement): RequestInit {
-  const body = new URLSearchParams(inputsOf(form));
+  const body = new URLSearchParams(postedInputs(form));
   body.set('_go', 'save');
   return {
     method: 'POST',
@@ -91,7 +91,7 @@ function request(form: HTMLFormElement): RequestInit {
 const MAX_KEPT_ALIVE = 60 * 1024;
 
 /** What the form would post, without files, which are uploaded on their own. */
-export function inputsOf(form: HTMLFormElement): Inputs {
+export function postedInputs(form: HTMLFormElement): Inputs {
   return [...new FormData(form)].flatMap(
     ([name, value]): Inputs => (typeof value === 'string' ? [[name, value]] : []),
   );
@@ -119,7 +119,7 @@ export function keepDraft(form: HTMLFormElement): void {
     row.closest('[data-field]')?.getAttribute('data-field') ?? '',
     row.dataset.unsent ?? '',
   ]);
-  const draft: Draft = { inputs: inputsOf(form), files, at: readDraft()?.at ?? new Date().toISOString() };
+  const draft: Draft = { inputs: postedInputs(form), files, at: readDraft()?.at ?? new Date().toISOString() };
   withStorage((storage) => storage.setItem(location.pathname, JSON.stringify(draft)));
 }
 
