@@ -21,11 +21,13 @@ import type { DayWindow } from './store/database/vacuum.ts';
  * containers are.
  */
 export function readConfig(env: Environment): Config {
-  const given = Object.fromEntries(described.map(({ key, variable }) => [key, textOf(env, variable)]));
+  const given = Object.fromEntries(
+    describedSettings.map(({ key, variable }) => [key, textOf(env, variable)]),
+  );
   const parsed = settings.safeParse(given);
   if (!parsed.success) {
     const nameOf = new Map<PropertyKey | undefined, string>(
-      described.map(({ key, variable }) => [key, variable]),
+      describedSettings.map(({ key, variable }) => [key, variable]),
     );
     throw new ConfigError(
       parsed.error.issues.map(({ path, message }) => `${nameOf.get(path[0])}: ${message}`),
@@ -73,7 +75,7 @@ function textOf(env: Environment, variable: string): string | undefined {
 
 /** Returns a line for each variable that looks like a misspelt setting, such as `SMPT_URL`. */
 export function misspeltSettings(env: Environment): string[] {
-  const known = described.map(({ variable }) => variable);
+  const known = describedSettings.map(({ variable }) => variable);
   return Object.entries(env).flatMap(([variable, value]) => {
     if (value === undefined || value === '' || known.includes(variable.replace(/_FILE$/, ''))) return [];
     const meant = nearestName(variable, known);
@@ -526,7 +528,7 @@ function hasMetricsPorts({ metricsPort, workers, port: http, grpcPort }: z.outpu
 /** Every setting in words, in the order of the table. */
 export const describedSettings = Object.entries(table.shape).map(([key, read]) => {
   const description = descriptions.get(read);
-  if (description === undefined) throw new Error(`The setting ${key} is not described`);
+  if (description === undefined) throw new Error(`The setting ${key} is not describedSettings`);
   return { key, ...description };
 });
 

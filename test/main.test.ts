@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
-import { described } from '../src/config.ts';
+import { describedSettings } from '../src/config.ts';
 import { createServerDatabase, givenEmbeddedDatabase } from './support/database.ts';
 import { openDatabaseProxy } from './support/database-proxy.ts';
 import { inDatabase } from './support/postgres.ts';
@@ -159,7 +159,7 @@ describe('npm start --', () => {
     expect({ code, errors }).toEqual({ code: 0, errors: '' });
     expect(output).toContain('  PORT=8080\n      HTTP/1.1: REST, pages, Connect, gRPC-Web; HTTP/2');
     expect(output).toContain('  DATABASE_URL\n      postgres://');
-    expect(output.match(/^ {2}[A-Z_]+(=.*)?$/gm)).toHaveLength(described.length);
+    expect(output.match(/^ {2}[A-Z_]+(=.*)?$/gm)).toHaveLength(describedSettings.length);
   });
 
   it.concurrent('answers --version with the version alone', async () => {

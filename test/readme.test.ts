@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
-import { described } from '../src/config.ts';
+import { describedSettings } from '../src/config.ts';
 import { signWebhook } from '../src/domain/delivery/signature.ts';
 import { type ClientLimits, pageLimits, policies } from '../src/domain/methods.ts';
 import { newWebhookSecret } from '../src/domain/secrets/new-secrets.ts';
@@ -83,7 +83,7 @@ describe('the documents', () => {
     const [, table = ''] = /\|---\|---\|---\|\n([\s\S]*?)\n(?:\n|$)/.exec(read('docs/settings.md')) ?? [];
 
     expect(table.split('\n')).toEqual(
-      described.map(({ variable, standard, about }) =>
+      describedSettings.map(({ variable, standard, about }) =>
         `| \`${variable}\` | ${standard} | ${about} |`.replace('|  |', '| |'),
       ),
     );
