@@ -61,11 +61,16 @@ export function createRpc({ services, ownUrls, tracing, within, ...options }: Rp
     },
     async identify(header, values, find) {
       const access = { key: 'required', openWithoutKeys: true } as const;
-      const keys = { ...options.keys, ...(find && { find }) };
+      const { keys: known } = options;
+      const keys = find === undefined ? known : withFind(known, find);
       await identify(header, factsOf({ values }), access, { ...authentication, keys });
       return callerOf({ values });
     },
   };
+}
+
+function withFind(keys: Authenticator, find: Authenticator['find']): Authenticator {
+  return { find, ofStreamToken: (token) => keys.ofStreamToken(token), withoutKey: () => keys.withoutKey() };
 }
 
 /** Records unary calls within the traces of their requests. Streams belong to the spans of those. */
