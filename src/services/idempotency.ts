@@ -27,11 +27,11 @@ import { pseudonymOf } from '../domain/secrets/secret-key.ts';
 import { clientAddressOf, factsOf } from '../rpc/context.ts';
 import type { Transaction } from '../store/database/database.ts';
 import { findIdempotencyKey, type IdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
+import type { Session } from '../store/sessions/session-table.ts';
 import { findAnySession } from '../store/sessions/sessions.ts';
 import type { ServiceContext } from './context.ts';
-import { sessionsForm } from './forms/form-access.ts';
+import { type PublishedForm, sessionsForm } from './forms/form-access.ts';
 import { badParameter } from './request-values.ts';
-import { describeSession } from './sessions/session-access.ts';
 
 /**
  * The idempotency key of a submission, with a digest of `content`: of all that its caller says, what makes two of them
@@ -202,7 +202,7 @@ export function withReplays<S extends DescService>(
   context: ServiceContext,
   descriptor: S,
   implementation: ServiceImpl<S>,
-  former: FormerReplies,
+  { describeSession, ...former }: FormerReplies & { describeSession: DescribeSession },
 ): ServiceImpl<S> {
   const specs = Object.values(createServiceImplSpec(descriptor, implementation).methods);
   const replaying = specs.flatMap((spec) => {
@@ -273,6 +273,12 @@ type Repeatable<T> = {
   /** Whether the version before would have taken the request for the one that it stored. */
   wasSame: (stored: IdempotencyKey) => Promise<boolean>;
 };
+
+type DescribeSession = (
+  context: ServiceContext,
+  form: PublishedForm,
+  session: Session,
+) => Promise<MessageInit>;
 
 /** How the version before kept replies. */
 export type FormerReplies = {

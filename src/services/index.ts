@@ -32,6 +32,7 @@ import { mailService } from './mail/mail.ts';
 import { createOwnerReader, type OwnerReader } from './owners/owner-sessions.ts';
 import { ownersService } from './owners/owners.ts';
 import { reflectionService } from './reflection.ts';
+import { describeSession } from './sessions/describe-session.ts';
 import { sessionsService } from './sessions/sessions.ts';
 import { submissionsService } from './submissions/submissions.ts';
 import { uploadsService } from './uploads/uploads.ts';
@@ -64,7 +65,10 @@ export function createServices(
   };
   const service = <S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service => ({
     descriptor,
-    implementation: withReplays(context, descriptor, implementation, formerReplies(context)),
+    implementation: withReplays(context, descriptor, implementation, {
+      ...formerReplies(context),
+      describeSession,
+    }),
   });
   const contract = [
     service(FormsService, formsService(context)),

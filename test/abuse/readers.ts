@@ -16,6 +16,7 @@ import {
   widestNetworkOf,
   withOneLoopback,
 } from '../../src/domain/addresses/ip-address.ts';
+import { allowedRedirect } from '../../src/domain/addresses/origins.ts';
 import { readFilters } from '../../src/domain/answers/answer-filters.ts';
 import { inputNames, readInputs, soughtValue } from '../../src/domain/answers/answer-texts.ts';
 import { compileForm } from '../../src/domain/answers/answers.ts';
@@ -74,7 +75,6 @@ import { isPreview } from '../../src/pages/form/page-source.ts';
 import { PostedFiles, readPosted } from '../../src/pages/form/read-post.ts';
 import { bearerOf } from '../../src/rpc/context.ts';
 import { browserName } from '../../src/services/owners/owner-sessions.ts';
-import { allowedRedirect } from '../../src/services/submissions/submission-request.ts';
 import { safeFilename } from '../../src/services/uploads/received-file.ts';
 import {
   lettersAndDigits,

@@ -5,6 +5,7 @@ import type {
   FormsService,
   ValidateFormRequest,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { checkOrigin } from '../../domain/addresses/origins.ts';
 import type { VersionToDescribe } from '../../domain/contracts/answers-file.ts';
 import { refusedBy } from '../../domain/contracts/changes.ts';
 import { firstContract } from '../../domain/contracts/contract.ts';
@@ -28,7 +29,6 @@ import { keepReply } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf, refuseUnfitFilter, requireEmail } from '../request-values.ts';
-import { checkOrigin } from '../submissions/submission-request.ts';
 import { activationMethods, creatorOf } from './activation.ts';
 import { applyForm } from './apply.ts';
 import {

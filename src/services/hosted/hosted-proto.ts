@@ -11,6 +11,7 @@ import { SessionContextSchema } from '../../../gen/headlessforms/v1/session_cont
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { answersInWords } from '../../domain/answers/answer-texts.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { withoutNulls } from '../../domain/answers/held.ts';
 import { lackingFromLink, shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-proto.ts';
@@ -25,7 +26,6 @@ import { messageFrom } from '../../domain/messages.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
-import { withoutNulls } from '../sessions/session-request.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { issueToken } from './page-token.ts';
 import type { HostedVisit } from './resolve-visit.ts';

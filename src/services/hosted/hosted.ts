@@ -6,6 +6,7 @@ import type {
   SubmitPostedFormRequest,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { allowedRedirect, checkOrigin } from '../../domain/addresses/origins.ts';
 import { foreignPost, namedInputs, readNamed } from '../../domain/answers/answer-texts.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failureOf, invalid, reasonOf, violationFromMessage } from '../../domain/errors/failure.ts';
@@ -15,12 +16,7 @@ import { createNameNotes, type NoteNames } from '../../store/forms/ignored-names
 import { throttledWarning, type Warn } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import {
-  acceptRequest,
-  allowedRedirect,
-  checkOrigin,
-  readRequest,
-} from '../submissions/submission-request.ts';
+import { acceptRequest, readRequest } from '../submissions/submission-request.ts';
 import { completionOf, visitToMessage } from './hosted-proto.ts';
 import { postHosted, typedIn } from './post-hosted.ts';
 import { previewForm } from './preview.ts';

@@ -7,7 +7,8 @@ import {
 import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { readInputs, unwrittenOthers } from '../../domain/answers/answer-texts.ts';
-import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
+import { savedAnswers } from '../../domain/answers/held.ts';
 import { followStep, type Goal, isOneStep, REVIEW_STEP } from '../../domain/answers/steps.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import {
@@ -17,9 +18,10 @@ import {
   violationFromMessage,
   violationToMessage,
 } from '../../domain/errors/failure.ts';
-import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { marksOf } from '../../domain/fields/number-text.ts';
 import { pageLimits } from '../../domain/methods.ts';
+import { alreadyAnswered, refuseIfEnded } from '../../domain/sessions/failures.ts';
 import { newCorrection } from '../../store/mail/mailed-links.ts';
 import { deleteVisitorsSession } from '../../store/sessions/session-removal.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -27,8 +29,7 @@ import { findRepeatedSubmission, findSubmission } from '../../store/submissions/
 import type { ServiceContext } from '../context.ts';
 import { closed, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
-import { endSession } from '../sessions/change-session.ts';
-import { alreadyAnswered, refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
+import { endSession } from '../open-session.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { describeUnclaimed, signaturesIn } from '../uploads/upload-claims.ts';
 import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
@@ -40,7 +41,7 @@ import {
   resolveVisit,
   visitOfSession,
 } from './resolve-visit.ts';
-import { keepFitting, openVisitorsSession } from './saving.ts';
+import { type Kept, keepFitting, openVisitorsSession } from './saving.ts';
 
 /**
  * Takes what a page has posted: keeps it as far as the form does, leads to another step, or submits. A page that has
@@ -51,46 +52,43 @@ export async function postHosted(context: ServiceContext, request: PostHostedReq
   requireRespondent(context, visit);
   if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
   if (request.goal === HostedGoal.DECLINE) return decline(context, visit, request, call);
+  const post = readPost(context, request, call, visit);
+  const result = await replayAfterRefusal(
+    post.idempotency,
+    () => takePost(context, post),
+    (key) => findFirst(context, visit, key),
+  );
+  return 'step' in result ? result : endingOf(context, post, result);
+}
+
+function readPost(
+  { verifyingKeys, now }: ServiceContext,
+  request: PostHostedRequest,
+  call: HandlerContext,
+  visit: HostedVisit,
+): Post {
   const { form, version, session, stored } = visit;
   const typed = typedIn(request.language);
   const given = readInputs(version.definition, request.inputs, { humanOnly: true, ...typed });
   checkSize(form, given);
   const content = stored === undefined ? { answers: given, prefill: session.prefill } : { answers: given };
-  const token = { token: request.issueToken, pageIds: pagesOf(visit), now: context.now() };
+  const token = { token: request.issueToken, pageIds: pagesOf(visit), now: now() };
   const submits = request.goal === HostedGoal.FORWARD;
-  const idempotency = submits ? keyOfPage(context.verifyingKeys, token, content) : undefined;
-  const { redirectUrl = '', spam: guards, allowCorrection = false } = form.version.definition.settings;
-  const isTrapped = request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
-  const spam = isTrapped || version.corrects?.status === 'spam';
-  const post = { request, call, visit, given, idempotency, spam };
-
-  const result = await replayAfterRefusal(
-    idempotency,
-    () => takeStep(context, post),
-    (key) => findFirst(context, visit, key),
-  );
-  if ('step' in result) return result;
-  const returnUrl = stored === undefined ? null : returnUrlOf(stored, 'submitted');
-  const { requestHeader } = call;
-  const ended = { ...visit, state: HostedState.SUBMITTED };
-  // A page that has submitted before may come from another browser now: it is shown what it has sent.
-  const sent = currentAnswers(version.definition, { prefill: session.prefill, partialAnswers: given });
-  const isToldOf = ([id]: [string, unknown]) => session === stored || id in sent;
-  const answers = Object.fromEntries(Object.entries(result.answers).filter(isToldOf));
-  const pictures = await signaturesIn(context, version.definition, answers);
-  const to = { form, redirectUrl, returnUrl, pictures, requestHeader };
+  const { minSeconds } = form.version.definition.settings.spam;
+  const isTrapped = request.honeypot !== '' || isTooQuick(verifyingKeys, token, minSeconds);
   return {
-    session: await visitToMessage(context, ended, { posted: true }, call),
-    submissionId: result.submissionId,
-    ending: completionOf(version.definition, answers, to),
-    correction: allowCorrection ? await newCorrection(context, form.id, result.submissionId) : '',
+    request,
+    call,
+    visit,
+    given,
+    idempotency: submits ? keyOfPage(verifyingKeys, token, content) : undefined,
+    spam: isTrapped || version.corrects?.status === 'spam',
   };
 }
 
-/** Answers are checked once, whatever follows. Returns what the page is to show next, or what was submitted. */
-async function takeStep(context: ServiceContext, post: Post) {
+/** Returns what the page is to show next, or what was submitted. Answers are checked once, whatever follows. */
+async function takePost(context: ServiceContext, post: Post) {
   const { request, call, given } = post;
-  const { goal, page: step } = request;
   const { form, version } = post.visit;
   const { definition } = version;
   const fields = shownFields(definition.fields, currentAnswers(definition, post.visit.session));
@@ -99,12 +97,11 @@ async function takeStep(context: ServiceContext, post: Post) {
     ...request.violations.map(violationFromMessage),
     ...unwrittenOthers(definition.fields, request.inputs),
   ];
-  const submitsAtOnce = goal === HostedGoal.FORWARD && isOneStep(fields, review) && ofInputs.length === 0;
-
+  const submitsAtOnce =
+    request.goal === HostedGoal.FORWARD && isOneStep(fields, review) && ofInputs.length === 0;
   const visit = submitsAtOnce ? post.visit : await withSession(context, post);
   const withoutSession = submitsAtOnce ? pageLimits.submit : pageLimits.check;
-  const limit = visit.stored === undefined ? withoutSession : pageLimits.session;
-  await context.limitRate(call, limit, form.id);
+  await context.limitRate(call, visit.stored === undefined ? withoutSession : pageLimits.session, form.id);
   if (visit.state !== HostedState.OPEN) refuse(context, visit);
   await noteOpened(context, visit);
 
@@ -114,44 +111,81 @@ async function takeStep(context: ServiceContext, post: Post) {
     ? { session: visit.session, fitting, unclaimed: [], saved: false }
     : await keepFitting(context, { visit, fitting, call });
   const partialAnswers = mergeAnswers(kept.session.partialAnswers ?? {}, kept.fitting);
-  const held = currentAnswers(definition, { ...kept.session, partialAnswers });
-  const answers = visibleAnswers(definition, held);
-  const reply = async (next: Next) => {
-    const described = await describeUnclaimed(context, version, answers);
-    const pictures = next.step === REVIEW_STEP ? await signaturesIn(context, definition, described) : {};
-    // Where nobody knows whose page was posted, its token may be one that another site keeps.
-    const token = request.unproven || request.issueToken === '' ? {} : { issueToken: request.issueToken };
-    return {
-      session: { ...(await visitToMessage(context, visit, { posted: true }, call)), pictures, ...token },
-      answers: described,
-      refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
-      saved: kept.saved,
-      begun: visit.begun === true,
-      ...next,
-    };
-  };
-
-  if (goal === HostedGoal.SAVE) return reply({ step });
+  const answers = visibleAnswers(definition, currentAnswers(definition, { ...kept.session, partialAnswers }));
+  const taken = { visit, kept, answers, refused };
   if (!submitsAtOnce) {
     const violations = [...ofInputs, ...kept.unclaimed, ...(whole.ok ? [] : whole.violations)];
-    const shown = new Set(request.shown);
-    const next = followStep({ fields, review, answers, violations, goal: goalOf(request), step, shown });
-    if (next !== undefined) return reply({ ...next, violations: next.violations.map(violationToMessage) });
+    const next = nextOf(request, { fields, review, answers, violations });
+    if (next !== undefined) return showNext(context, post, taken, next);
   }
   if (visit.stored === undefined) await context.limitRate(call, pageLimits.submit, form.id);
-  const { spam, idempotency } = post;
-  const entry = { call, form, version, session: kept.session, answers: given, checked: whole };
   try {
-    const { respondent } = visit.standing;
-    const by = { source: 'hosted', byHuman: true, spam, idempotency, respondent };
-    const { submissionId, submission } = await acceptAnswers(context, { ...entry, ...by });
-    return { submissionId, answers: submission.answers };
+    return await submit(context, post, taken, whole);
   } catch (error) {
     if (reasonOf(error) !== Reason.INVALID) throw error;
     const violations = failureOf(error)?.violations ?? [];
     const wrong = new Set(violations.map(({ path }) => fieldIdOf(path)));
-    return reply({ step: fields.find(({ id }) => wrong.has(id))?.page ?? step, violations });
+    const step = fields.find(({ id }) => wrong.has(id))?.page ?? request.page;
+    return showNext(context, post, taken, { step, violations });
   }
+}
+
+/** Undefined where the answers are to be submitted. */
+function nextOf(
+  request: PostHostedRequest,
+  { fields, review, answers, violations }: Pick<Following, 'fields' | 'review' | 'answers' | 'violations'>,
+): Next | undefined {
+  const { page: step } = request;
+  if (request.goal === HostedGoal.SAVE) return { step };
+  const shown = new Set(request.shown);
+  const next = followStep({ fields, review, answers, violations, goal: goalOf(request), step, shown });
+  return next && { ...next, violations: next.violations.map(violationToMessage) };
+}
+
+async function showNext(context: ServiceContext, { request, call }: Post, taken: Taken, next: Next) {
+  const { visit, kept, answers, refused } = taken;
+  const { version } = visit;
+  const described = await describeUnclaimed(context, version, answers);
+  const isReview = next.step === REVIEW_STEP;
+  const pictures = isReview ? await signaturesIn(context, version.definition, described) : {};
+  // Where nobody knows whose page was posted, its token may be one that another site keeps.
+  const token = request.unproven || request.issueToken === '' ? {} : { issueToken: request.issueToken };
+  return {
+    session: { ...(await visitToMessage(context, visit, { posted: true }, call)), pictures, ...token },
+    answers: described,
+    refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
+    saved: kept.saved,
+    begun: visit.begun === true,
+    ...next,
+  };
+}
+
+async function submit(context: ServiceContext, post: Post, taken: Taken, checked: AnswersResult) {
+  const { call, given: answers, spam, idempotency } = post;
+  const { form, version, standing } = taken.visit;
+  const entry = { call, form, version, session: taken.kept.session, answers, checked };
+  const by = { source: 'hosted', byHuman: true, spam, idempotency, respondent: standing.respondent };
+  const { submissionId, submission } = await acceptAnswers(context, { ...entry, ...by });
+  return { submissionId, answers: submission.answers };
+}
+
+async function endingOf(context: ServiceContext, { call, visit, given }: Post, submitted: Submitted) {
+  const { form, version, session, stored } = visit;
+  const { redirectUrl = '', allowCorrection = false } = form.version.definition.settings;
+  const returnUrl = stored === undefined ? null : returnUrlOf(stored, 'submitted');
+  const ended = { ...visit, state: HostedState.SUBMITTED };
+  // A page that has submitted before may come from another browser now: it is shown what it has sent.
+  const sent = currentAnswers(version.definition, { prefill: session.prefill, partialAnswers: given });
+  const isToldOf = ([id]: [string, unknown]) => session === stored || id in sent;
+  const answers = Object.fromEntries(Object.entries(submitted.answers).filter(isToldOf));
+  const pictures = await signaturesIn(context, version.definition, answers);
+  const to = { form, redirectUrl, returnUrl, pictures, requestHeader: call.requestHeader };
+  return {
+    session: await visitToMessage(context, ended, { posted: true }, call),
+    submissionId: submitted.submissionId,
+    ending: completionOf(version.definition, answers, to),
+    correction: allowCorrection ? await newCorrection(context, form.id, submitted.submissionId) : '',
+  };
 }
 
 /** How to read texts that a person has typed. Throws for a language whose numbers are not known. */
@@ -267,4 +301,11 @@ type Post = {
 /** What the page is to show next. */
 type Next = { step: number; violations?: ViolationMessage[]; revealed?: string };
 
-type FirstPost = First<{ submissionId: string; answers: Answers }> | null;
+type Following = Parameters<typeof followStep>[0];
+
+/** What became of the answers of a post; `answers` are those that the page shows by now. */
+type Taken = { visit: HostedVisit; kept: Kept; answers: Answers; refused: readonly Violation[] };
+
+type Submitted = { submissionId: string; answers: Answers };
+
+type FirstPost = First<Submitted> | null;

@@ -5,6 +5,7 @@ import {
   type PreviewFormRequest,
   type PreviewFormResponseSchema,
 } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { checkOrigin } from '../../domain/addresses/origins.ts';
 import {
   checkDefinition,
   type DefinitionResult,
@@ -17,7 +18,6 @@ import { brokenLine, linesIn, NotJson, parseJson } from '../../domain/json/json-
 import { messageLimits } from '../../domain/limits/limits.ts';
 import type { ServiceContext } from '../context.ts';
 import { makerOf } from '../forms/form-access.ts';
-import { checkOrigin } from '../submissions/submission-request.ts';
 import { visitToMessage } from './hosted-proto.ts';
 
 /** Checks the text of a form, and makes what its page would show to its first visitor. */

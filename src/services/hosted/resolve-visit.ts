@@ -3,6 +3,7 @@ import { inTimeSlice } from '../../admission/time-slice.ts';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { type FormInput, readInputs } from '../../domain/answers/answer-texts.ts';
 import { type Answers, compileForm } from '../../domain/answers/answers.ts';
+import { savedAnswers } from '../../domain/answers/held.ts';
 import { expand } from '../../domain/answers/provenance.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -14,8 +15,9 @@ import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { CORRECTION } from '../../domain/links.ts';
 import { memoize } from '../../domain/memoize.ts';
+import { codeNeeded } from '../../domain/sessions/failures.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
-import type { Session } from '../../store/sessions/session-table.ts';
+import type { Session, StartingValues } from '../../store/sessions/session-table.ts';
 import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
 import { findAnySubmission, isRespondentKnown } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -28,7 +30,7 @@ import {
   sessionsForm,
 } from '../forms/form-access.ts';
 import { linkOf, refuseUnusable, wrongLink } from '../mail/mail.ts';
-import { anySession, codeNeeded, pageIdOf, savedAnswers, type Visit } from '../sessions/session-access.ts';
+import { anySession, pageIdOf } from '../open-session.ts';
 import { findStanding, type RespondentStanding } from './respondents.ts';
 
 /**
@@ -104,7 +106,7 @@ export async function visitOfCorrection(context: ServiceContext, target: Correct
 
 /** What a page is of that goes on with no session. */
 function visitWithout({ now }: ServiceContext, of: Pick<HostedVisit, 'form' | 'version'>, begun: Begun) {
-  const session: Visit = {
+  const session: StartingValues = {
     id: null,
     partialAnswers: null,
     provenance: { prefill: [{ by: 'prefill' }], partial: [] },
@@ -117,7 +119,7 @@ function visitWithout({ now }: ServiceContext, of: Pick<HostedVisit, 'form' | 'v
   return { ...of, stored: undefined, session, state, permanent: true };
 }
 
-type Begun = Pick<Visit, 'prefill'> & Partial<Visit>;
+type Begun = Pick<StartingValues, 'prefill'> & Partial<StartingValues>;
 
 /** For `JSON.stringify`: files as they are answered. */
 const uploadAlone = (_: string, value: unknown) =>
@@ -249,7 +251,7 @@ export type HostedVisit = {
   /** Undefined: a visitor has stored nothing yet. */
   stored: Session | undefined;
   /** What the page begins with: what is stored, or what the address fills in. */
-  session: Visit;
+  session: StartingValues;
   state: HostedState;
   /** Whether it is the form's own page. */
   permanent: boolean;

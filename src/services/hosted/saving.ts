@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HandlerContext } from '@connectrpc/connect';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { withoutRefused } from '../../domain/answers/held.ts';
 import {
   changedOrigins,
   currentAnswersOf,
@@ -10,15 +11,14 @@ import {
 import { limited, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { isKeyless, newSessionId } from '../../domain/ids.ts';
+import { refuseIfEnded } from '../../domain/sessions/failures.ts';
 import { FORM_VISIT_MS } from '../../domain/sessions/respondent.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { addKeylessBytes, bytesOfSession } from '../../store/keyless-storage.ts';
-import type { Session } from '../../store/sessions/session-table.ts';
+import type { Session, StartingValues } from '../../store/sessions/session-table.ts';
 import { insertSession, lockSession, type NewSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type LiveVersion, refuseIfClosed } from '../forms/form-access.ts';
-import { refuseIfEnded, type Visit } from '../sessions/session-access.ts';
-import { withoutRefused } from '../sessions/session-request.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { keyOfPage } from './page-token.ts';
@@ -117,9 +117,9 @@ type Saving = {
   call: HandlerContext;
 };
 
-type Kept = {
+export type Kept = {
   /** What holds the answers by now. */
-  session: Visit;
+  session: StartingValues;
   fitting: Answers;
   /** What is wrong with the files that fit by themselves. */
   unclaimed: Violation[];

@@ -12,7 +12,8 @@ import type { ServiceContext } from '../context.ts';
 import type { Following } from '../events/event-feed.ts';
 import { requireValidKey } from '../keys/key-reader.ts';
 import { secondsProblems } from '../request-values.ts';
-import { describeRead, projectSession } from './session-access.ts';
+import { describeRead } from './describe-session.ts';
+import { projectSession } from './find-session.ts';
 
 /**
  * Makes the wait for the end of a session and returns it as it is then. It returns an open session after the

@@ -1,5 +1,4 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CancelSessionRequest,
   DeclineSessionRequest,
@@ -7,27 +6,23 @@ import type {
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import type { AnswersResult } from '../../domain/answers/answers.ts';
-import { failed, invalid, notFound, violationToMessage } from '../../domain/errors/failure.ts';
+import { withoutRefused } from '../../domain/answers/held.ts';
+import { invalid, notFound, violationToMessage } from '../../domain/errors/failure.ts';
 import { atMost } from '../../domain/errors/violations.ts';
+import { refuseIfEnded } from '../../domain/sessions/failures.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { announceEnds } from '../../store/deliveries/enqueue.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
-import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
+import { lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type LiveVersion, type PublishedForm, sessionsForm } from '../forms/form-access.ts';
 import { keepReply } from '../idempotency.ts';
+import { endSession, openSession } from '../open-session.ts';
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import {
-  describeSession,
-  noteSession,
-  openSession,
-  projectSession,
-  refuseIfEnded,
-  reserveValues,
-} from './session-access.ts';
-import { reasonProblems, toSessionChange, type UpdateView, withoutRefused } from './session-request.ts';
+import { describeSession } from './describe-session.ts';
+import { noteSession, projectSession, reserveValues } from './find-session.ts';
+import { toSessionChange, type UpdateView } from './session-request.ts';
 
 /**
  * Changes an open session.
@@ -113,37 +108,6 @@ export async function declineSession(
   const session = await endSession(context, sessionId, { reason, keep });
   noteSession(context, call, session);
   return { session: await describeSession(context, form, session) };
-}
-
-/**
- * Ends an open session without answers, cancelled or declined; the event of that is stored in the same commit. Throws
- * INVALID for a reason that can't be kept, and FAILED_PRECONDITION if the session has ended, or can't be declined. One
- * that was cancelled before is cancelled again without an event. `keep` runs in the commit.
- */
-export async function endSession(
-  context: ServiceContext,
-  sessionId: string,
-  declined?: { reason: string; keep?: (tx: Transaction, session: Session) => Promise<unknown> },
-): Promise<Session> {
-  const problems = reasonProblems(declined?.reason ?? '');
-  if (problems.length > 0) throw invalid(problems);
-  const type = declined === undefined ? 'session.cancelled' : 'session.declined';
-  const ended = await context.database.transaction(async (tx) => {
-    const locked = await lockSession(tx, sessionId);
-    if (locked === null) throw notFound('session');
-    if (declined === undefined && locked.status === 'cancelled') return locked;
-    refuseIfEnded(locked);
-    if (declined !== undefined && !locked.allowDecline) {
-      throw failed(Reason.CONFLICT, "This session can't be declined: it was made without allow_decline");
-    }
-    const session = await endLockedSession(tx, sessionId, declined);
-    const schedule = context.settings.retrySchedule;
-    await announceEnds(tx, type, [session], { at: context.now(), schedule });
-    await declined?.keep?.(tx, session);
-    return session;
-  });
-  context.notifyWorkers();
-  return ended;
 }
 
 /** Of lenient partial answers those that can be kept, and what is wrong with the others. */

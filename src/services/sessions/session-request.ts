@@ -4,18 +4,19 @@ import type {
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
+import { withoutNulls } from '../../domain/answers/held.ts';
 import { changedOrigins, type Origin, type SessionOrigins } from '../../domain/answers/provenance.ts';
 import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isHttpsUrl } from '../../domain/definition/settings.ts';
 import { invalid } from '../../domain/errors/failure.ts';
-import { fieldIdOf, required, type Violation } from '../../domain/errors/violations.ts';
+import { required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
-import { MAX_PAGES, MAX_REASON_LENGTH, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_PAGES, MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
-import { emailProblems, secondsProblems, textProblems } from '../request-values.ts';
+import { emailProblems, secondsProblems } from '../request-values.ts';
 
 /** How long a session accepts answers, in seconds. */
 export function lifeOf({ expiresIn }: CreateSessionRequest): number {
@@ -46,11 +47,6 @@ export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violatio
 /** What is wrong with the person who is to answer. */
 export function respondentProblems(respondent: CreateSessionRequest['respondent']): Violation[] {
   return respondent === undefined ? [] : emailProblems(respondent.email, 'respondent.email');
-}
-
-/** What is wrong with the words of a person who declines. */
-export function reasonProblems(reason: string): Violation[] {
-  return textProblems(reason, 'reason', { max: MAX_REASON_LENGTH });
 }
 
 /** What is missing of the answers that only an agent can give: the page could not ask for them. */
@@ -131,17 +127,6 @@ function originsAfter(session: Session, after: Held, view: UpdateView): SessionO
 /** An object with a change merged into it: null removes. */
 function merged(object: JsonObject, change: JsonObject = {}): JsonObject {
   return withoutNulls({ ...object, ...change });
-}
-
-/** An object without the properties that are null: in answers, those that are cleared. */
-export function withoutNulls(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
-}
-
-/** Answers without those that something is wrong with. */
-export function withoutRefused(answers: Answers, violations: readonly Violation[]): Answers {
-  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
-  return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
 }
 
 /** In milliseconds; undefined if it stays. */

@@ -7,6 +7,7 @@ import {
   type SubmitSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { AnswerChannel, AnswerChannelSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { savedAnswers } from '../../domain/answers/held.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { custom } from '../../domain/errors/violations.ts';
@@ -25,29 +26,22 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, requireProjectForm, sessionsForm } from '../forms/form-access.ts';
 import { agentSchemaToMessage, publicFormToMessage } from '../forms/form-proto.ts';
 import { readIdempotency, replayAfterRefusal } from '../idempotency.ts';
+import { openSession, pageIdOf } from '../open-session.ts';
 import { askedName, pageRequestOf, unknownCursor, unknownValue } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { readSource } from '../submissions/submission-request.ts';
+import { ask } from './ask.ts';
 import { createAwaitSession } from './await-session.ts';
 import { cancelSession, changeSession, declineSession } from './change-session.ts';
-import { createSession } from './create-session.ts';
+import { describeRead, describeSession, describeSessions } from './describe-session.ts';
+import { noteSession, projectSession } from './find-session.ts';
 import { requireKey } from './question-form.ts';
-import {
-  describeRead,
-  describeSession,
-  describeSessions,
-  noteSession,
-  openSession,
-  pageIdOf,
-  projectSession,
-  savedAnswers,
-} from './session-access.ts';
 
 /** Opens sessions for people or agents to fill, and reads, awaits, lists, changes, cancels and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
-    createSession: (request, call) => createSession(context, request, call),
+    createSession: (request, call) => ask(context, request, call),
 
     async getSession({ sessionId, includeForm }, call) {
       const session = await projectSession(context, callerOf(call), sessionId);

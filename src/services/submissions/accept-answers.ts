@@ -3,6 +3,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
+import { savedAnswers } from '../../domain/answers/held.ts';
 import { currentAnswersOf, originsOf, verified } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
@@ -13,11 +14,20 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { fingerprint } from '../../domain/json/json-text.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
 import { holds } from '../../domain/scopes.ts';
+import {
+  alreadyAnswered,
+  alreadySubmitted,
+  cancelled,
+  codeNeeded,
+  declined,
+  expired,
+} from '../../domain/sessions/failures.ts';
 import type { VerifiedRespondent } from '../../domain/sessions/respondent.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { callbackEvent } from '../../store/deliveries/enqueue.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
+import type { StartingValues } from '../../store/sessions/session-table.ts';
 import { storeCorrection } from '../../store/submissions/corrections.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
@@ -31,16 +41,6 @@ import {
 } from '../forms/form-access.ts';
 import { type Idempotency, requireSame } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import {
-  alreadyAnswered,
-  alreadySubmitted,
-  cancelled,
-  codeNeeded,
-  declined,
-  expired,
-  savedAnswers,
-  type Visit,
-} from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 
 /**
@@ -283,7 +283,7 @@ export type Entry = {
   checked?: AnswersResult | undefined;
   source: string;
   /** The session that it ends, or what a visitor's page began with. */
-  session?: Visit;
+  session?: StartingValues;
   /** Whether a human completed it on the hosted page. */
   byHuman?: boolean;
   /** What else than the page the answers came by. */

@@ -5,6 +5,7 @@ import type {
   CheckAnswersRequest,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { checkOrigin } from '../../domain/addresses/origins.ts';
 import { failed, notFound, violationToMessage } from '../../domain/errors/failure.ts';
 import { demoFormId } from '../../domain/ids.ts';
 import { STREAM_TOKEN_MS, streamToken } from '../../domain/links.ts';
@@ -26,7 +27,7 @@ import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportForm } from './export.ts';
 import { createSubmissionList } from './list.ts';
 import { readDetail, submissionStatusOf, submissionToMessage, wholeSubmission } from './submission-proto.ts';
-import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
+import { acceptRequest, readRequest } from './submission-request.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {

@@ -8,6 +8,7 @@ import {
   UploadSchema,
   type UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { checkOrigin } from '../../domain/addresses/origins.ts';
 import { namedInputs } from '../../domain/answers/answer-texts.ts';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { custom, type Violation } from '../../domain/errors/violations.ts';
@@ -21,6 +22,7 @@ import { fingerprint } from '../../domain/json/json-text.ts';
 import { MAX_FILENAME_LENGTH } from '../../domain/limits/limits.ts';
 import { readFileLink } from '../../domain/links.ts';
 import { rowToMessage } from '../../domain/messages.ts';
+import { codeNeeded } from '../../domain/sessions/failures.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { IdempotencyKey } from '../../store/idempotency-keys.ts';
 import { addKeylessBytes } from '../../store/keyless-storage.ts';
@@ -38,9 +40,8 @@ import { visitOfCorrection } from '../hosted/resolve-visit.ts';
 import { findStanding } from '../hosted/respondents.ts';
 import { keepReply, withKeptReply } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
+import { anySession, openSession, pageIdOf } from '../open-session.ts';
 import { requireFound } from '../request-values.ts';
-import { anySession, codeNeeded, openSession, pageIdOf } from '../sessions/session-access.ts';
-import { checkOrigin } from '../submissions/submission-request.ts';
 import { mediaTypeOfFile, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */

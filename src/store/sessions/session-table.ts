@@ -125,3 +125,10 @@ export type Session = Omit<
   status: (typeof sessionStatuses)[number];
   readAt: Date;
 };
+
+/** What somebody on a page begins with: a session, or without one (null) what the page's address fills in. */
+export type StartingValues = Pick<
+  Session,
+  'prefill' | 'partialAnswers' | 'provenance' | 'metadata' | 'createdAt' | 'readAt'
+> &
+  Partial<Pick<Session, 'callback' | 'context'>> & { id: string | null };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allowedRedirect, checkOrigin } from '../../../src/services/submissions/submission-request.ts';
+import { allowedRedirect, checkOrigin } from '../../../src/domain/addresses/origins.ts';
 
 const own = { baseUrl: 'https://api.example.com/forms', hostedUrl: 'https://forms.example.com' };
 const allowed = ['https://shop.example'];

@@ -4,9 +4,11 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { inTimeSlice } from '../../admission/time-slice.ts';
 import { asciiAddress } from '../../domain/addresses/ascii-address.ts';
+import { withoutNulls } from '../../domain/answers/held.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { contextFromMessage, contextProblems } from '../../domain/sessions/context.ts';
+import { codeNeeded } from '../../domain/sessions/failures.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { keepQuestionForm } from '../../store/forms/questions.ts';
@@ -31,6 +33,8 @@ import {
 import { explainTo } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { callbackProblems, madeSecret, storedCallback } from './callback.ts';
+import { describeRead, describeSession } from './describe-session.ts';
+import { noteSession, reserveValues } from './find-session.ts';
 import {
   countNotifiedMailboxes,
   notifyOf,
@@ -39,7 +43,6 @@ import {
   storedNotify,
 } from './notify.ts';
 import { askedForm, knownQuestionForm, requireKey } from './question-form.ts';
-import { codeNeeded, describeRead, describeSession, noteSession, reserveValues } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,
@@ -47,34 +50,29 @@ import {
   metadataProblems,
   respondentProblems,
   returnUrlProblems,
-  withoutNulls,
 } from './session-request.ts';
 
 /**
- * Opens a session of a form, or of questions of its own; a repeated request gets the one that the first has opened, as it
- * is then.
+ * Asks a person: opens a session of a form, or of questions of its own. A repeated request gets the session that the
+ * first has opened, as it is then.
  */
-export async function createSession(
-  context: ServiceContext,
-  request: CreateSessionRequest,
-  call: HandlerContext,
-) {
+export async function ask(context: ServiceContext, request: CreateSessionRequest, call: HandlerContext) {
+  const asked = readAsk(context, request, call);
+  const session = await replayFirst(
+    asked.idempotency,
+    () => openSession(context, asked),
+    (key) => findFirst(context, asked, key),
+  );
+  return replyOf(context, asked, session);
+}
+
+/** Whether the caller may ask for all of it, and what makes a repeated request the same. */
+function readAsk(context: ServiceContext, request: CreateSessionRequest, call: HandlerContext): Ask {
   const { context: shown, callback, notify, respondent } = request;
   const isMailed = notify !== undefined || respondent !== undefined;
   if (shown !== undefined || callback !== undefined || isMailed) requireKey(call);
   if (isMailed) requireNotifyScope(call);
-  const id = newSessionId();
-  const idempotency = idempotencyOf(context, request, call);
-  const session = await replayFirst(
-    idempotency,
-    () => openSession(context, request, { id, idempotency, call }),
-    (key) => findFirst(context, request, call, { key, idempotency }),
-  );
-  const callbackSecret = madeSecret(context, callback, session);
-  if (session.id !== id) return { ...(await describeRead(context, call, session)), callbackSecret };
-  noteSession(context, call, session);
-  const form = await sessionsForm(context.forms, session.formId);
-  return { session: await describeSession(context, form, session), callbackSecret };
+  return { request, call, id: newSessionId(), idempotency: idempotencyOf(context, request, call) };
 }
 
 /**
@@ -90,67 +88,30 @@ function idempotencyOf(context: ServiceContext, request: CreateSessionRequest, c
   });
 }
 
-async function findFirst(
-  context: ServiceContext,
-  request: CreateSessionRequest,
-  call: HandlerContext,
-  { key, idempotency }: { key: string; idempotency: Idempotency | undefined },
-): Promise<First<Session> | null> {
-  const session = await findRequestedSession(context.database, key);
-  if (session !== null) return firstOf(session);
-  const former = await findFormer(context, request, call);
-  if (former === null) return null;
-  const isSame = former.requestFingerprint === formerSessionDigest(context, request);
-  return { ...firstOf(former), ...(isSame && { fingerprint: idempotency?.fingerprint ?? null }) };
-}
-
-/** What the version before opened for the same caller: of its form, or of the form that asks the same questions. */
-async function findFormer(
-  context: ServiceContext,
-  request: CreateSessionRequest,
-  call: HandlerContext,
-): Promise<Session | null> {
-  const { projectId, keyId } = callerOf(call);
-  const { subject, idempotencyKey } = request;
-  const formId =
-    subject.case === 'formId' ? subject.value : await knownQuestionForm(context, request, projectId);
-  const session =
-    formId === undefined ? null : await findFormerSession(context.database, formId, idempotencyKey);
-  const isOwn =
-    session?.projectId === projectId && session.provenance?.prefill.some(({ key }) => key === keyId);
-  return isOwn === true ? session : null;
-}
-
 /** The hidden form of questions can be removed, where nobody used it, before the session is stored: then it is made again. */
-async function openSession(
-  context: ServiceContext,
-  request: CreateSessionRequest,
-  opening: Opening,
-): Promise<Session> {
+async function openSession(context: ServiceContext, asked: Ask): Promise<Session> {
   for (;;) {
-    const form = await askedForm(context, request, opening.call);
-    using room = await reserveValues(context, form, request, opening.call);
-    const session = await openNewSession(context, form, request, opening);
-    // Else it was made, and counted, earlier.
-    if (session?.id === opening.id) room?.keep();
+    const form = await askedForm(context, asked.request, asked.call);
+    using room = await reserveValues(context, form, asked.request, asked.call);
+    const session = await storeSession(context, asked, form, await checkedSession(context, asked, form));
+    // An earlier session was counted when it was made.
+    if (session?.id === asked.id) room?.keep();
     if (session !== undefined) return session;
     context.forms.forget(form.id);
   }
 }
 
-async function openNewSession(
+/** The session that a request asks for. Throws INVALID with every problem. */
+async function checkedSession(
   context: ServiceContext,
+  { request, call, id, idempotency }: Ask,
   form: PublishedForm,
-  request: CreateSessionRequest,
-  { id, idempotency, call }: Opening,
-): Promise<Session | undefined> {
+): Promise<NewSession> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
+  const { definition } = form.version;
   const prefill = await inTimeSlice(() =>
-    form.version.checkAnswers(request.prefill ?? {}, {
-      root: 'prefill',
-      required: false,
-    }),
+    form.version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false }),
   );
   const files = prefill.ok ? await claimUploads(context, form.version, prefill.answers, 'prefill') : prefill;
   const violations = [
@@ -162,20 +123,18 @@ async function openNewSession(
     ...(await notifyProblems(context, request.notify, form)),
     ...respondentProblems(request.respondent),
     ...files.violations,
-    ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
+    ...(prefill.ok ? agentProblems(definition, prefill.answers) : []),
   ];
   if (violations.length > 0 || !prefill.ok)
     throw invalid(explainTo(context, call, form.version, request)(violations));
 
   if (idempotency !== undefined) requireDigest(idempotency);
   const { keyId } = callerOf(call);
-  const { onePerRespondent } = form.version.definition.settings;
-  // Where keys are not required, a session would take the place of the code.
-  if (onePerRespondent === true && keyId === undefined) throw codeNeeded(context.settings, form.id);
-  const { database } = context;
-  const notify =
-    request.notify === undefined ? null : storedNotify(request.notify, requireKey(call), context.now());
-  const session: NewSession = {
+  // Where keys are not required, anybody could open sessions, which would take the place of the code.
+  if (definition.settings.onePerRespondent === true && keyId === undefined)
+    throw codeNeeded(context.settings, form.id);
+  const { notify, respondent } = request;
+  return {
     id,
     projectId: form.projectId,
     formId: form.id,
@@ -189,14 +148,27 @@ async function openNewSession(
     context: contextFromMessage(request.context),
     allowDecline: request.allowDecline,
     ...storedCallback(context, request.callback, call),
-    notify,
-    ...(request.respondent && { respondent: { email: asciiAddress(request.respondent.email), codes: 0 } }),
+    notify: notify === undefined ? null : storedNotify(notify, requireKey(call), context.now()),
+    ...(respondent && { respondent: { email: asciiAddress(respondent.email), codes: 0 } }),
     idempotency,
   };
+}
+
+/**
+ * Stores the session, in one commit with what notifies people of it; undefined where its hidden form was removed. Where
+ * one with its idempotency key was stored meanwhile, that one is returned.
+ */
+async function storeSession(
+  context: ServiceContext,
+  { call, idempotency }: Ask,
+  form: PublishedForm,
+  session: NewSession,
+): Promise<Session | undefined> {
+  const { keyId } = callerOf(call);
   const store = async (tx: Transaction) => {
     if (isHidden(form) && !(await keepQuestionForm(tx, form.id))) return undefined;
     const inserted = await insertSession(tx, session);
-    if (inserted.id !== id) return inserted;
+    if (inserted.id !== session.id) return inserted;
     await notifyOf(tx, context, inserted, { form, call });
     const { respondent } = inserted;
     if (respondent !== null && keyId !== undefined) {
@@ -204,17 +176,55 @@ async function openNewSession(
     }
     return inserted;
   };
+  const isNotified = session.notify !== null;
   const stored =
-    isHidden(form) || notify !== null || request.respondent !== undefined
-      ? await database.transaction(store)
-      : await insertSession(database, session);
-  if (notify !== null) context.notifyWorkers();
+    isHidden(form) || isNotified || session.respondent !== undefined
+      ? await context.database.transaction(store)
+      : await insertSession(context.database, session);
+  if (isNotified) context.notifyWorkers();
   if (stored !== undefined) requireSame(idempotency, firstOf(stored));
   return stored;
+}
+
+/** A session that is an earlier request's is shown as it is read, with its submission. */
+async function replyOf(context: ServiceContext, { request, call, id }: Ask, session: Session) {
+  const callbackSecret = madeSecret(context, request.callback, session);
+  if (session.id !== id) return { ...(await describeRead(context, call, session)), callbackSecret };
+  noteSession(context, call, session);
+  const form = await sessionsForm(context.forms, session.formId);
+  return { session: await describeSession(context, form, session), callbackSecret };
+}
+
+async function findFirst(context: ServiceContext, asked: Ask, key: string): Promise<First<Session> | null> {
+  const session = await findRequestedSession(context.database, key);
+  if (session !== null) return firstOf(session);
+  const former = await findFormer(context, asked);
+  if (former === null) return null;
+  const isSame = former.requestFingerprint === formerSessionDigest(context, asked.request);
+  return { ...firstOf(former), ...(isSame && { fingerprint: asked.idempotency?.fingerprint ?? null }) };
+}
+
+/** What the version before opened for the same caller: of its form, or of the form that asks the same questions. */
+async function findFormer(context: ServiceContext, { request, call }: Ask): Promise<Session | null> {
+  const { projectId, keyId } = callerOf(call);
+  const { subject, idempotencyKey } = request;
+  const formId =
+    subject.case === 'formId' ? subject.value : await knownQuestionForm(context, request, projectId);
+  const session =
+    formId === undefined ? null : await findFormerSession(context.database, formId, idempotencyKey);
+  const isOwn =
+    session?.projectId === projectId && session.provenance?.prefill.some(({ key }) => key === keyId);
+  return isOwn === true ? session : null;
 }
 
 function firstOf(session: Session): First<Session> {
   return { fingerprint: session.requestFingerprint, sessionId: session.id, made: () => session };
 }
 
-type Opening = { id: string; idempotency: Idempotency | undefined; call: HandlerContext };
+/** A request, and the session that it opens unless it repeats another one. */
+type Ask = {
+  request: CreateSessionRequest;
+  call: HandlerContext;
+  id: string;
+  idempotency: Idempotency | undefined;
+};
