@@ -71,37 +71,19 @@ export async function publishNext(
   tx: Transaction,
   context: ServiceContext,
   call: HandlerContext,
-  { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking, publisher }: NextDefinition,
+  next: NextDefinition,
 ): Promise<Published> {
-  const { secrets, audit } = context;
-  const caller = publisher ?? callerOf(call);
-  await lockForm(tx, formId);
-  const before = await changeableForm(tx, caller, formId);
-  refuseUnlessPublished(before);
-  if (expectedVersionId !== '' && expectedVersionId !== before.currentVersionId) {
-    throw failed(Reason.CONFLICT, `The current version is ${before.currentVersionId}`);
-  }
+  const { formId, definition, deliverySecret: secret, at } = next;
+  const caller = next.publisher ?? callerOf(call);
+  const before = await lockPublished(tx, caller, next);
   const former = await definitionInUse(tx, before);
-  const webhook = deliverySecret === undefined ? null : await findDefinitionWebhook(tx, formId);
-  const isSecretNew =
-    deliverySecret !== undefined && (webhook === null || secrets.open(webhook.secret) !== deliverySecret);
-  if (isSecretNew || !isDeepStrictEqual(definition.delivery, former.delivery)) {
-    requireRight(caller, 'destination');
-  }
-  if (keepsShorter(definition, former) && (await hasSubmissions(tx, formId))) {
-    requireRight(caller, 'retention');
-  }
-  const changes = await changesSince(tx, formId, former, definition);
-  const refused = refusedBy(former.settings, changes);
-  if (refused.length > 0 && !allowBreaking) {
-    const listed = await withAffected(tx, { scopes: [] }, before, refused.slice(0, LISTED_IN_FAILURE));
-    throw breakingChange(former, refused, listed);
-  }
+  await requireRights(tx, context, caller, former, next);
+  const { changes, breaking } = await judgeChanges(tx, before, former, next);
 
-  const breaking = refused.length > 0;
+  const currentId = before.currentVersionId ?? '';
   const version = await publishVersion(tx, {
     formId,
-    currentId: before.currentVersionId ?? '',
+    currentId,
     version: newVersion(definition, at),
     breaking,
   });
@@ -109,11 +91,56 @@ export async function publishNext(
   const formerly = recipientsIn(former.delivery);
   const added = recipientsIn(delivery).filter((address) => !formerly.includes(address));
   if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
-  const change = { form: before, delivery, secret: deliverySecret, at };
-  const webhookSecret = await syncDefinitionWebhook(tx, context, change);
+  const webhookSecret = await syncDefinitionWebhook(tx, context, { form: before, delivery, secret, at });
   const detail = breaking ? { detail: 'although it breaks the compatibility of the form' } : {};
-  await audit.change(tx, call, { projectId: before.projectId, resource: version.id, formId, ...detail });
+  const entry = { projectId: before.projectId, resource: version.id, formId, ...detail };
+  await context.audit.change(tx, call, entry);
   return { version, webhookSecret, changes };
+}
+
+/** Throws unless the form is published, in the version that the next one was made from. */
+async function lockPublished(
+  tx: Transaction,
+  caller: Publisher,
+  { formId, expectedVersionId }: NextDefinition,
+): Promise<Form> {
+  await lockForm(tx, formId);
+  const form = await changeableForm(tx, caller, formId);
+  refuseUnlessPublished(form);
+  if (expectedVersionId === '' || expectedVersionId === form.currentVersionId) return form;
+  throw failed(Reason.CONFLICT, `The current version is ${form.currentVersionId}`);
+}
+
+/** Throws where the caller may not change to whom answers go, or how long those that are there are kept. */
+async function requireRights(
+  tx: Transaction,
+  { secrets }: ServiceContext,
+  caller: Publisher,
+  former: FormDefinition,
+  { formId, definition, deliverySecret }: NextDefinition,
+): Promise<void> {
+  const webhook = deliverySecret === undefined ? null : await findDefinitionWebhook(tx, formId);
+  const isSecretNew =
+    deliverySecret !== undefined && (webhook === null || secrets.open(webhook.secret) !== deliverySecret);
+  if (isSecretNew || !isDeepStrictEqual(definition.delivery, former.delivery))
+    requireRight(caller, 'destination');
+  if (keepsShorter(definition, former) && (await hasSubmissions(tx, formId)))
+    requireRight(caller, 'retention');
+}
+
+/** Throws for what breaks the promise of the form, unless that is allowed: then it is `breaking`. */
+async function judgeChanges(
+  tx: Transaction,
+  before: Form,
+  former: FormDefinition,
+  { formId, definition, allowBreaking }: NextDefinition,
+): Promise<{ changes: DefinitionChange[]; breaking: boolean }> {
+  const changes = await changesSince(tx, formId, former, definition);
+  const refused = refusedBy(former.settings, changes);
+  const breaking = refused.length > 0;
+  if (!breaking || allowBreaking) return { changes, breaking };
+  const listed = await withAffected(tx, { scopes: [] }, before, refused.slice(0, LISTED_IN_FAILURE));
+  throw breakingChange(former, refused, listed);
 }
 
 /**
@@ -197,8 +224,10 @@ type NextDefinition = {
   expectedVersionId: string;
   allowBreaking: boolean;
   /** For whom it is published; absent: the caller. */
-  publisher?: Pick<Caller, 'projectId' | 'keyId' | 'scopes'>;
+  publisher?: Publisher;
 };
+
+type Publisher = Pick<Caller, 'projectId' | 'keyId' | 'scopes'>;
 
 /** `webhookSecret` is empty unless a secret was made. */
 export type Published = { version: Version; webhookSecret: string; changes: readonly DefinitionChange[] };
