@@ -106,8 +106,8 @@ const omitted: Record<ExportName, string> = {
     'project_id expiry_announced_at idempotency_key request_key request_fingerprint keyless_bytes callback_secret',
   webhooks: `project_id secret next_secret next_secret_at previous_secret previous_secret_until keyless failing_since
     failures_before_success deleted_at failures_in_row open_until headers signing_key announced_failing announced_by`,
-  deliveries: 'project_id attempt_id',
-  waiting_deliveries: 'project_id share step first_lease_until leased_until queued_at postponed',
+  deliveries: 'project_id attempt_id cause',
+  waiting_deliveries: 'project_id share step first_lease_until leased_until queued_at postponed cause',
   attempts: '',
   uploads: 'project_id keyless',
 };
