@@ -164,9 +164,10 @@ export const bugs: readonly Bug[] = [
       },
       {
         file: 'src/delivery/webhook/sender.ts',
-        find: '  const opened = new LRUCache<string, string>({\n',
-        replace:
-          '  const seen = new Map<string, ClaimedWebhook>();\n  const opened = new LRUCache<string, string>({\n',
+        find: '  const opened = remembering(MAX_KEPT, (sealed) => secrets.open(sealed));\n',
+        replace: `  const seen = new Map<string, ClaimedWebhook>();
+  const opened = remembering(MAX_KEPT, (sealed) => secrets.open(sealed));
+`,
       },
     ],
   },
@@ -236,8 +237,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/delivery/mail/sender.ts',
-        find: '    final: isUnknownRecipient(error),\n',
-        replace: '    final: isUnknownRecipient(error) || (responseStatus ?? 0) >= 500,\n',
+        find: "isUnknownRecipient(error) ? 'end' : 'retry'",
+        replace: "isUnknownRecipient(error) || responseStatus >= 500 ? 'end' : 'retry'",
       },
     ],
   },
@@ -247,9 +248,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'src/delivery/worker/attempt.ts',
-        find: "  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;\n",
-        replace: `  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
-  if (isLocalFault(error)) return { status: 'failed', error: 'The service could not try it.' };
+        find: "  const waits = { status: 'pending', ...because('not_tried') } as const;\n",
+        replace: `  const waits = { status: 'pending', ...because('not_tried') } as const;
+  if (isLocalFault(error)) return { status: 'failed', ...because('never_tried') };
 `,
       },
     ],
