@@ -91,7 +91,8 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
   const finish = (result: Buffer | Unread) => {
     finished = true;
     rate.stop();
-    // Now, not when it is collected: every request closes after its end, and to make an error that nobody reads costs time.
+    // Now, not when it is collected: every request closes after its end, and the listeners would make an error then that
+    // nobody reads.
     request
       .off('data', take)
       .off('end', end)

@@ -10,6 +10,7 @@ import { endLockedSession, findAnySession, lockSession } from '../store/sessions
 import type { ServiceContext } from './context.ts';
 import { type LiveVersion, type PublishedForm, refuseIfClosed, sessionsForm } from './forms/form-access.ts';
 import { requireFound, textProblems } from './request-values.ts';
+
 /** A session by its id alone, for anyone who knows it. Throws NOT_FOUND. */
 export function anySession(db: Queries, sessionId: string): Promise<Session> {
   return requireFound('sess', sessionId, () => findAnySession(db, sessionId));

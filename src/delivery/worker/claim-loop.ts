@@ -17,9 +17,10 @@ export class ClaimLoop {
   readonly #options: ClaimLoopOptions;
   readonly #watermark: ReturnType<typeof createWatermark>;
   readonly #loop: ReturnType<typeof createWorkerLoop>;
-  /** These three are of the last page, and only `#claim` writes them. The last says that its emails were left to a step. */
+  /** Of the last page, as are the next two: only `#claim` writes them. */
   #backlog: Backlog = 'none';
   #isPageFull = false;
+  /** Whether its emails were left to a step by receivers. */
   #mailsWereLeft = false;
   /** The receiver after which the round goes on, and how long its steps took so far. Only `#step` writes it. */
   #round: { after: ReceiverName | null; startedAt: number; tookMs: number } | undefined;

@@ -2,6 +2,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../errors/failure.ts';
 import { MAX_REFERRER_LENGTH } from '../limits/limits.ts';
 import { withOneLoopback } from './ip-address.ts';
+
 /**
  * Refuses a browser whose page may not post to a form. Callers other than browsers send no `origin` and
  * pass; `null`, which sandboxed pages and files send, is refused. The service's own pages always pass.

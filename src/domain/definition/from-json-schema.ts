@@ -3,13 +3,14 @@ import { isObject } from '../json/json.ts';
 import { formLimits, MAX_PROBLEMS, MAX_QUESTIONS } from '../limits/limits.ts';
 
 /**
- * The questions whose answers fit a flat JSON Schema, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write
- * it: an object whose properties are strings (also of the formats date, date-time, time, email and uri), numbers, integers,
+ * The questions that a flat JSON Schema asks, as Zod's `toJSONSchema` and Pydantic's `model_json_schema` write it: an
+ * object whose properties are strings (also of the formats date, date-time, time, email and uri), numbers, integers,
  * booleans, enums of texts, or arrays of such an enum. References within the schema are followed; a property that may
- * be null is one that need not be answered, though it is required; a boolean that must be true is a box to tick. What can't be asked is refused with its path. What a schema has too many of
- * is not looked into.
+ * be null is one that need not be answered, though it is required; a boolean that must be true is a box to tick. What
+ * can't be asked is refused with its path. What a schema has too many of is not looked into.
  *
- * `answersSchema` says of the definition what the schema said: both describe the same answers.
+ * Answers are checked as those of any form, which is not all that the schema says: an answer is left out where the
+ * schema takes null, and fields judge addresses and times by rules of their own.
  */
 export function definitionFromSchema(schema: Schema): SchemaResult {
   const reader = new QuestionReader(schema);
@@ -220,8 +221,8 @@ class QuestionReader extends SchemaReader {
     if (typeof pattern !== 'string') return {};
     // The check of the definition refuses it, at its place.
     if (pattern.length > formLimits.pattern) return { pattern };
-    // Zod's pattern of an email looks ahead, which RE2 can't: that no dot begins an address or follows another. Fields of
-    // type `email` check both.
+    // Zod's pattern of an email looks ahead, which RE2 can't: that no dot begins an address or follows another. Every
+    // field of the type `email` checks that.
     const own = type === 'email' ? pattern.replace('(?!\\.)(?!.*\\.\\.)', '') : pattern;
     return { pattern: isWhole(own) ? own.slice(1, -1) : `(?s:.*)(?:${own})(?s:.*)` };
   }

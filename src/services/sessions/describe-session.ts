@@ -17,6 +17,7 @@ import { provenanceToMessage, readDetail, wholeSubmission } from '../submissions
 import { describeUnclaimed } from '../uploads/upload-claims.ts';
 import { noteSession } from './find-session.ts';
 import { type Notifications, notificationsOf } from './notify.ts';
+
 /** A session as its maker sees it, with what became of its notifications. */
 export async function describeSession(
   context: Pick<ServiceContext, 'settings'> & { database: Queries },

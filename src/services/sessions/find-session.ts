@@ -10,6 +10,7 @@ import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
+
 /**
  * A session of the caller's project. Throws NOT_FOUND, to callers without a key also for one that a visitor has begun,
  * and CODE_NEEDED to them where the session asks its respondent for a code.
